@@ -1,0 +1,1 @@
+"""What the inspectors saw on each node -> the step to resume from."""

@@ -1,0 +1,1 @@
+"""A shelf: one question about a node per file."""

@@ -1,0 +1,1 @@
+"""A shelf: one click command per file, loaded only when named."""

@@ -1,0 +1,1 @@
+"""Did the training really resume: log readers, the before/after statistic, its verdict."""

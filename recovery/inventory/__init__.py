@@ -1,0 +1,1 @@
+"""Inventory text -> Inventory; selecting and folding nodes; hardware profiles."""

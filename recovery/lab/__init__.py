@@ -1,0 +1,1 @@
+"""The simulated cluster: real SSH servers, scripted faults, a real small training job."""

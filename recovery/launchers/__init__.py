@@ -1,0 +1,1 @@
+"""A shelf: ways to start the training."""

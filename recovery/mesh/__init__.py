@@ -1,0 +1,1 @@
+"""Which nodes test together, and what the results say about nodes, rails and leaves."""

@@ -1,0 +1,46 @@
+"""A check: one question, one exact command, a pure reading and a pure judgement."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from recovery.model.output import Printed
+from recovery.model.verdict import Verdict
+
+Facts = TypeVar("Facts")
+Expect = TypeVar("Expect")
+
+
+def _as_mapping(facts: Any) -> Mapping[str, Any]:
+    return dataclasses.asdict(facts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check(Generic[Facts, Expect]):
+    """One question about a node.
+
+    ``command`` is the exact line that runs on the node; a check only reads. ``parse`` raises
+    `ParseError` for what it cannot read (the verdict is then UNKNOWN); it gets the exit status
+    too, since some tools say what is wrong only by it. ``expect`` turns the merged profile and
+    context (``expected_gpus: 8``) into a type; a missing expectation is None in it.
+    ``facts`` gives the facts as JSON-able values, for `recover judge`, ``compare`` and reports.
+    ``recognises`` claims that a command line, or where that is empty the content, is this
+    check's to read. ``compare`` gets the facts of all nodes and returns verdicts for outliers.
+    """
+
+    name: str
+    question: str
+    command: str
+    parse: Callable[[Printed], Facts]
+    expect: Callable[[Mapping[str, Any]], Expect]
+    judge: Callable[[Facts, Expect], Verdict]
+    facts: Callable[[Facts], Mapping[str, Any]] = _as_mapping
+    recognises: Callable[[Printed], bool] | None = None
+    compare: Callable[[Mapping[str, Facts]], Mapping[str, Verdict]] | None = None
+    needs_root: bool = False
+    needs: str = ""  # the tool, and the package that brings it
+    expects: tuple[str, ...] = ()  # names of expectations read from profile or context
+    timeout_s: float = 30.0

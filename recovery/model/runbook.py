@@ -1,0 +1,149 @@
+"""The words of a runbook and of the plan made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Effect(StrEnum):
+    """What a step does to a node."""
+
+    READ = "read"
+    WRITE = "write"
+    DISRUPTIVE = "disruptive"
+
+
+class Rerun(StrEnum):
+    """Whether a step whose end is not known may run again."""
+
+    SAFE = "safe"
+    ASK = "ask"
+    NEVER = "never"
+
+
+class OnFail(StrEnum):
+    """What a failing node does to the run."""
+
+    ABORT = "abort"
+    QUARANTINE = "quarantine"
+    CONTINUE = "continue"
+
+
+class RetryOn(StrEnum):
+    """Which endings are tried again."""
+
+    LOST = "lost"  # could not connect, or dropped
+    TIMEOUT = "timeout"
+    RC = "rc"
+    EXPECT = "expect"
+    BUSY = "busy"
+
+
+class GateKind(StrEnum):
+    """How a gate counts."""
+
+    ALL = "all"
+    ANY = "any"
+    COUNT = "count"
+    PERCENT = "percent"
+    ALL_BUT = "all-but"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """How many nodes must pass, out of those fixed when the step starts."""
+
+    kind: GateKind = GateKind.ALL
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Attempts in all (1 = no retry), back-off in seconds, and the endings that are retried."""
+
+    times: int = 1
+    from_s: float = 1.0
+    cap_s: float = 60.0
+    on: frozenset[RetryOn] = frozenset({RetryOn.LOST, RetryOn.BUSY})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something was written, for messages: ``file:line:column``."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Run-wide limits."""
+
+    nodes_at_once: int = 256
+    run_s: float = 4 * 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a plan.
+
+    ``fields`` are the verb's own values as written (``argument`` is the value of the verb key),
+    templates not rendered; ``late`` names the values in them that a later step saves, so the
+    engine renders them when the step starts. ``nodes`` are those selected at plan time;
+    ``nodes_expression`` is kept for people. ``nodes`` is ``("head",)``-like single where the
+    runbook says ``nodes: head`` (the first node still in); then ``head_only`` is true.
+    """
+
+    id: str
+    verb: str
+    fields: Mapping[str, object]
+    place: Place
+    nodes: tuple[str, ...] = ()
+    nodes_expression: str = ""
+    head_only: bool = False
+    when: str = ""
+    at_once: int = 0  # 0: the run's limit
+    batch: tuple[str, ...] = ()
+    timeout_s: float = 60.0
+    retry: Retry = Retry()
+    parse: str = ""  # lines, json, csv, kv, or `regex:PATTERN`
+    expect: tuple[str, ...] = ()
+    agree: str = ""
+    gate: Gate = Gate()
+    on_fail: OnFail = OnFail.ABORT
+    on_fail_steps: tuple[Step, ...] = ()
+    save: Mapping[str, str] = field(default_factory=dict)
+    keep: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    sudo: bool = False
+    good_for_s: float | None = None
+    effect: Effect = Effect.WRITE
+    rerun: Rerun = Rerun.ASK
+    detach: bool = False
+    empty_ok: bool = False
+    late: tuple[str, ...] = ()
+    describe: str = ""
+    commands: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A rendered runbook bound to an inventory. Its digest names it; resume refuses another's."""
+
+    runbook: str
+    about: str
+    cluster: str
+    nodes: tuple[str, ...]
+    steps: tuple[Step, ...]
+    finally_: tuple[Step, ...]
+    variables: Mapping[str, object]
+    limits: Limits
+    seed: int
+    digest: str
+    secrets: tuple[str, ...] = ()

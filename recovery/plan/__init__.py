@@ -1,0 +1,1 @@
+"""Runbook text -> Runbook -> Plan. Pure: a dry run is this package and nothing else."""

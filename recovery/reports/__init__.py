@@ -1,0 +1,1 @@
+"""A shelf: events -> text for people and machines."""

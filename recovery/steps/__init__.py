@@ -1,0 +1,1 @@
+"""A shelf: one verb of the runbook language per file."""

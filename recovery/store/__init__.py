@@ -1,0 +1,1 @@
+"""The edge that keeps: journal, evidence, lock."""

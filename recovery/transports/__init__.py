@@ -1,0 +1,1 @@
+"""A shelf: ways to carry a command to a node."""
