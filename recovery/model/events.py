@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from recovery.model.kind import NodeResult
+from recovery.model.result import NodeResult
 from recovery.model.verdict import Verdict
 
 

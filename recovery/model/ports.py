@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from recovery.model.check import Check
     from recovery.model.events import Event
-    from recovery.model.kind import Kept, NodeResult
     from recovery.model.node import Node
     from recovery.model.output import Command, Output
+    from recovery.model.result import Kept, NodeResult
     from recovery.model.runbook import Step
 
 
