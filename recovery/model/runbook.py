@@ -98,6 +98,8 @@ class Step:
     engine renders them when the step starts. ``nodes`` are those selected at plan time;
     ``nodes_expression`` is kept for people. ``nodes`` is ``("head",)``-like single where the
     runbook says ``nodes: head`` (the first node still in); then ``head_only`` is true.
+    ``variables`` are those that a fragment sees besides the plan's (its ``vars`` and ``with``);
+    they come before all others when the step's templates and expressions are rendered.
     """
 
     id: str
@@ -128,13 +130,18 @@ class Step:
     detach: bool = False
     empty_ok: bool = False
     late: tuple[str, ...] = ()
+    variables: Mapping[str, object] = field(default_factory=dict)
     describe: str = ""
     commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A rendered runbook bound to an inventory. Its digest names it; resume refuses another's."""
+    """A rendered runbook bound to an inventory. Its digest names it; resume refuses another's.
+
+    ``secrets`` names the variables whose value in ``variables`` is only a reference
+    (``{"secret": "env:NAME"}`` or ``"inventory:NAME"``); the app puts the values in at run time.
+    """
 
     runbook: str
     about: str
