@@ -33,7 +33,9 @@ class Verb(Generic[Params]):
     step (`size: 8G`). ``describe`` says in one line what the step will do, ``commands`` the exact
     lines that it runs on a node. ``run`` must return a result for every node it is given and must
     not raise for what goes wrong on a node. ``on_nodes`` is false for verbs that run on the
-    controller alone (approve, report): they are given the one node `CONTROLLER`.
+    controller alone (approve, report): they are given the one node `CONTROLLER`. ``together`` is
+    true where nodes are judged with one another (mesh, launch): a retry or a resume then repeats
+    the step on all its nodes.
     """
 
     name: str
@@ -44,5 +46,6 @@ class Verb(Generic[Params]):
     run: Callable[[Params, tuple[Node, ...], World], StepResult]
     commands: Callable[[Params], tuple[str, ...]] = _no_commands
     on_nodes: bool = True
+    together: bool = False
     rerun: Rerun = Rerun.SAFE
     timeout_s: float = 60.0

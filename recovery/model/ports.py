@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -80,6 +80,19 @@ class Asker(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A report on the shelf ``recovery/reports``: all events of a run -> text.
+
+    ``fold`` shortens node names (``node[001-064]``). Evidence that is missing is said, not raised.
+    """
+
+    name: str
+    about: str
+    suffix: str  # of the file: ``.html``
+    render: Callable[[Sequence[Event], Evidence, Callable[[Iterable[str]], str]], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TransportKind:
     """A transport on the shelf ``recovery/transports``.
 
@@ -108,13 +121,33 @@ class Launcher:
 class World(Protocol):
     """All that a verb may do. Given to `Verb.run`; nothing else reaches the outside."""
 
-    run_id: str
-    cluster: str
-    seed: int
-    step: Step
-    variables: Mapping[str, Any]  # runbook variables, inventory variables of `all`, saved values
-    inventory_nodes: Mapping[str, Node]  # every node of the inventory
-    clock: Clock
+    @property
+    def run_id(self) -> str:
+        """The run's name."""
+
+    @property
+    def cluster(self) -> str:
+        """The inventory's name."""
+
+    @property
+    def seed(self) -> int:
+        """The plan's seed; all that looks random follows from it."""
+
+    @property
+    def step(self) -> Step:
+        """The step, rendered."""
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        """Variables of runbook and inventory (`all`), saved values, and ``nodes`` still in."""
+
+    @property
+    def inventory_nodes(self) -> Mapping[str, Node]:
+        """Every node of the inventory."""
+
+    @property
+    def clock(self) -> Clock:
+        """Time."""
 
     def run(self, node: Node, command: Command) -> Output:
         """Runs one command on one node within what is left of the step's time."""

@@ -1,0 +1,102 @@
+"""An output -> what it means by its ending alone, and the node result of one command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from recovery.model.output import Ending, Output
+from recovery.model.result import Kept, NodeResult
+from recovery.model.verdict import Finding, Verdict, failed, passed, single, unknown
+
+_TROUBLE_REMEDY = {
+    "auth": "check the user and the key: `ssh -v NODE` as the same user; see `recover hosts`",
+    "hostkey": "was the node re-imaged? compare the fingerprints, then `recover hosts trust`",
+    "sudo": "allow it without a password: a NOPASSWD line in sudoers for this user",
+    "busy": "the SSH server turns connections away: raise MaxStartups, or lower at_once",
+    "unkillable": "a process ignores KILL (state D): reboot the node by its BMC",
+    "connect": "is the node up? look at its BMC and at the switch port",
+}
+
+
+def ending_finding(output: Output) -> Finding | None:
+    """What an ending other than a plain exit says; None when the command finished by itself."""
+    if output.trouble:
+        remedy = _TROUBLE_REMEDY.get(output.trouble, "look at the node by hand")
+        return unknown(
+            output.reason or output.trouble, remedy=remedy, code=f"node.{output.trouble}"
+        )
+    match output.ending:
+        case Ending.FINISHED:
+            return _signal(output)
+        case Ending.TIMEOUT:
+            return unknown(
+                output.reason or f"no end within {output.duration_s:.0f} s",
+                remedy="look at the node: a stuck driver or file system? else raise `timeout`",
+                code="node.timeout",
+            )
+        case Ending.LOST:
+            return unknown(
+                output.reason or "the session was lost",
+                remedy="did the node reboot? look at its BMC and kernel log",
+                code="node.lost",
+            )
+        case Ending.NEVER_STARTED:
+            return unknown(
+                output.reason or "could not be reached",
+                remedy=_TROUBLE_REMEDY["connect"],
+                code="node.unreachable",
+            )
+
+
+def _signal(output: Output) -> Finding | None:
+    if not output.signal:
+        return None
+    return failed(
+        f"killed by signal {output.signal}",
+        remedy="look for the OOM killer in the kernel log",
+        code="command.signal",
+    )
+
+
+def exit_finding(output: Output, *, what: str) -> Finding:
+    """PASS for status 0, FAIL with the last words of the command for any other."""
+    by_ending = ending_finding(output)
+    if by_ending:
+        return by_ending
+    if output.exit_status == 0:
+        return passed(f"{what}: done")
+    words = (output.error_text.strip() or output.text.strip()).splitlines()
+    said = f": {words[-1][:160]}" if words else ""
+    return failed(
+        f"{what}: exit status {output.exit_status}{said}",
+        remedy="read the whole output in the report, or run the line on the node by hand",
+        code="command.exit-status",
+    )
+
+
+def node_result(
+    node: str,
+    output: Output,
+    findings: Iterable[Finding],
+    *,
+    kept: Iterable[Kept] = (),
+    values: Mapping[str, Any] | None = None,
+) -> NodeResult:
+    """A node's result from the output of its command and the findings made of it."""
+    worst_first = tuple(sorted(findings, key=lambda f: -f.level))
+    return NodeResult(
+        node=node,
+        verdict=Verdict(worst_first),
+        ending=output.ending,
+        exit_status=output.exit_status,
+        trouble=output.trouble,
+        kept=tuple(kept),
+        values=values or {},
+        duration_s=output.duration_s,
+    )
+
+
+def silent_result(node: str, reason: str, *, remedy: str) -> NodeResult:
+    """The result of a node that nothing was learned about."""
+    return NodeResult(node=node, verdict=single(unknown(reason, remedy=remedy, code="node.silent")))

@@ -1,0 +1,44 @@
+"""What the engine is given by the app: ports and shelves, joined once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from recovery.model.check import Check
+from recovery.model.kind import Verb
+from recovery.model.node import Node
+from recovery.model.ports import Asker, Clock, Evidence, Journal, Launcher, Transport
+from recovery.model.result import NodeResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """Everything outside the engine.
+
+    ``transport`` opens a transport by name; ``expectations`` are those of a node (profile and
+    inventory); ``report`` writes reports of the run so far; ``stopping`` names the signal when the
+    operator said stop, and ``heeded`` says that the engine did, so that `finally` can work;
+    ``drain`` tells the scheduler of quarantined nodes and returns a line for
+    the journal, empty when there is none to tell.
+    """
+
+    clock: Clock
+    journal: Journal
+    evidence: Evidence
+    asker: Asker
+    nodes: Mapping[str, Node]
+    verbs: Mapping[str, Verb[Any]]
+    transport: Callable[[str], Transport]
+    check: Callable[[str], Check[Any, Any]]
+    launcher: Callable[[str], Launcher]
+    expectations: Callable[[Node], Mapping[str, Any]]
+    payload: Callable[[str], str]
+    local_file: Callable[[str], bytes]
+    report: Callable[[tuple[str, ...]], tuple[str, ...]]
+    playbook: Callable[[str, tuple[Node, ...], Mapping[str, Any]], dict[str, NodeResult]]
+    stopping: Callable[[], str]
+    heeded: Callable[[], None]
+    drain: Callable[[tuple[str, ...], str], str]
+    secrets: tuple[str, ...] = ()

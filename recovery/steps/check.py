@@ -1,0 +1,165 @@
+"""`check`: put questions to every node; each exact command runs once, whoever reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from recovery.engine.judging import Judged, judge_one
+from recovery.engine.outcome import ending_finding
+from recovery.model.check import Check
+from recovery.model.kind import Kept, NodeResult, StepResult, Verb
+from recovery.model.node import Node
+from recovery.model.output import Command, Ending, Output, Printed
+from recovery.model.ports import World
+from recovery.model.runbook import Effect
+from recovery.model.verdict import Finding, Level, Verdict, single, unknown
+
+AnyCheck = Check[Any, Any]
+_NOT_FOUND = (126, 127)  # the shell's own statuses for a command that is not there
+
+
+class CheckParams(BaseModel):
+    """Names of checks."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    argument: tuple[str, ...]
+
+    @field_validator("argument", mode="before")
+    @classmethod
+    def _one_or_many(cls, value: object) -> object:
+        return (value,) if isinstance(value, str) else value
+
+
+def _run(params: CheckParams, nodes: tuple[Node, ...], world: World) -> StepResult:
+    checks = tuple(world.check(name) for name in params.argument)
+    parsed: dict[str, dict[str, Any]] = {c.name: {} for c in checks}
+
+    def on(node: Node) -> NodeResult:
+        return _ask_node(checks, node, world, parsed)
+
+    results = world.fan_out(nodes, on)
+    return StepResult(nodes=_compared(checks, parsed, results))
+
+
+def _ask_node(
+    checks: tuple[AnyCheck, ...],
+    node: Node,
+    world: World,
+    parsed: Mapping[str, dict[str, Any]],
+) -> NodeResult:
+    judged: list[Judged] = []
+    kept: list[Kept] = []
+    worst: Output | None = None
+    for line, readers in _by_command(checks).items():
+        limit = max(c.timeout_s for c in readers)
+        output = world.run(node, Command(line, timeout_s=limit, sudo=world.step.sudo))
+        kept += [world.keep(line, output.stdout + output.stderr)]
+        judged += [_judge(check, output, world.profile(node)) for check in readers]
+        worst = _worse(worst, output)
+        if output.ending is Ending.NEVER_STARTED:
+            break
+    for one in judged:
+        if one.parsed is not None:
+            parsed[one.check][node.name] = one.parsed
+    return _node_result(node, judged, kept, worst)
+
+
+def _by_command(checks: Iterable[AnyCheck]) -> dict[str, list[AnyCheck]]:
+    found: dict[str, list[AnyCheck]] = {}
+    for check in checks:
+        found.setdefault(check.command, []).append(check)
+    return found
+
+
+def _judge(check: AnyCheck, output: Output, raw: Mapping[str, Any]) -> Judged:
+    by_ending = ending_finding(output)
+    if by_ending:
+        return Judged(check.name, single(by_ending))
+    if output.exit_status in _NOT_FOUND:
+        finding = unknown(
+            f"the tool is not on this node: {output.error_text.strip()[:120]}",
+            remedy=f"install {check.needs or 'the tool named'}",
+            code="node.tool-missing",
+        )
+        return Judged(check.name, single(finding))
+    printed = Printed(output.text, output.error_text, output.exit_status, check.command)
+    return judge_one(check, printed, raw)
+
+
+def _worse(one: Output | None, other: Output) -> Output:
+    """The output whose ending says more; a plain end says least."""
+    if one is None or one.ending is Ending.FINISHED:
+        return other
+    return one
+
+
+def _node_result(
+    node: Node, judged: list[Judged], kept: list[Kept], worst: Output | None
+) -> NodeResult:
+    findings = [
+        replace(f, finding=f"{one.check}: {f.finding}")
+        for one in judged
+        for f in one.verdict.findings
+    ]
+    levels = {one.check: one.verdict.level.word for one in judged}
+    return NodeResult(
+        node=node.name,
+        verdict=Verdict(tuple(sorted(_once(findings), key=lambda f: -f.level))),
+        ending=worst.ending if worst else Ending.FINISHED,
+        exit_status=None,
+        trouble=worst.trouble if worst else "",
+        kept=tuple(kept),
+        values={"checks": levels, "facts": {one.check: _small(one.facts) for one in judged}},
+        duration_s=worst.duration_s if worst else 0.0,
+    )
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """A node that cannot be reached says so once, not once a check."""
+    seen: dict[str, Finding] = {}
+    for finding in findings:
+        key = finding.code if finding.code.startswith("node.") else finding.finding
+        seen.setdefault(key, finding)
+    return list(seen.values())
+
+
+def _small(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Scalars only: what is bigger stays in the evidence, so that 10,000 nodes fit in a journal."""
+    return {k: v for k, v in facts.items() if isinstance(v, str | int | float | bool)}
+
+
+def _compared(
+    checks: tuple[AnyCheck, ...],
+    parsed: Mapping[str, Mapping[str, Any]],
+    results: dict[str, NodeResult],
+) -> dict[str, NodeResult]:
+    for check in checks:
+        if check.compare is None or len(parsed[check.name]) < 2:
+            continue
+        for name, verdict in check.compare(parsed[check.name]).items():
+            results[name] = _with(results[name], check.name, verdict)
+    return results
+
+
+def _with(result: NodeResult, check: str, verdict: Verdict) -> NodeResult:
+    more = [
+        replace(f, finding=f"{check}: {f.finding}")
+        for f in verdict.findings
+        if f.level is not Level.PASS
+    ]
+    merged = sorted((*result.verdict.findings, *more), key=lambda f: -f.level)
+    return replace(result, verdict=Verdict(tuple(merged)))
+
+
+CHECK = Verb(
+    name="check",
+    about="put questions to every node and judge the answers",
+    effect=Effect.READ,
+    params=CheckParams,
+    describe=lambda p: f"check {', '.join(p.argument)}",
+    run=_run,
+)
