@@ -1,0 +1,77 @@
+"""A tool's own lines, freed from what terminals, launchers and log collectors put around them."""
+
+from __future__ import annotations
+
+import re
+
+from recovery.errors import ParseError
+
+# CSI sequences, OSC up to its end, and two-byte escapes; never more than one line of text.
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+_PREFIXES = (
+    # mpirun --tag-output, also with --timestamp-output before it and Open MPI 5's host in it
+    re.compile(r"^(?:[^\[\n]{0,40})?(?P<who>\[\d+,\d+\](?:\[[^\]\n]{1,80}\])?)<std(?:out|err)>: ?"),
+    # syslog and journalctl, classic and ISO time
+    re.compile(
+        rf"^(?:(?:{_MONTHS}) [ \d]\d \d\d:\d\d:\d\d|\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{{0,16}})"
+        r" (?P<who>[\w.:-]{1,80}) [\w./@-]{1,80}(?:\[\d+\])?: ?"
+    ),
+    # kubectl logs --timestamps, docker logs -t
+    re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)(?P<who>) ?"),
+    # srun --label
+    re.compile(r"^ {0,4}(?P<who>\d{1,5}): ?"),
+    # pdsh, clush, kubectl --prefix: only when every line bears the same one
+    re.compile(r"^(?P<who>\[?[A-Za-z][\w./-]{0,80}\]?): ?"),
+)
+_WORDS = frozenset({"Error", "Warning", "WARNING", "ERROR", "Legend", "NVML"})
+MAX_CHARACTERS = 32 * 1024 * 1024
+
+
+def plain_lines(text: str) -> tuple[str, ...]:
+    """The lines without escapes, carriage returns, byte order mark and launcher prefixes.
+
+    Raises:
+        ParseError: lines of several ranks or nodes are mixed, or the text is absurdly long.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise ParseError(
+            f"{len(text)} characters are not the output of one command",
+            remedy="capture the command's output alone",
+        )
+    clean = _CONTROL.sub("", _ESCAPE.sub("", text.lstrip("\ufeff").replace("\r\n", "\n")))
+    lines = [_last_overwrite(line) for line in clean.split("\n")]
+    return tuple(_without_prefix(lines))
+
+
+def ends_with_newline(text: str) -> bool:
+    """Claims that the last line is whole: cut texts rarely end at a line's end."""
+    return text.rstrip("\r").endswith("\n") or _ESCAPE.sub("", text).rstrip("\r").endswith("\n")
+
+
+def _last_overwrite(line: str) -> str:
+    return line.rstrip("\r").rpartition("\r")[2]
+
+
+def _without_prefix(lines: list[str]) -> list[str]:
+    full = [line for line in lines if line.strip()]
+    for pattern in _PREFIXES:
+        found = [pattern.match(line) for line in full]
+        if not full or any(match is None for match in found):
+            continue
+        who = {match["who"] for match in found if match is not None}
+        if pattern is _PREFIXES[-1] and not _is_host(who, len(full)):
+            continue
+        if len(who) > 1:
+            raise ParseError(
+                f"the output of {len(who)} ranks or nodes is mixed in one text",
+                remedy="judge the output of each node by itself",
+            )
+        return [pattern.sub("", line, count=1) for line in lines]
+    return lines
+
+
+def _is_host(who: set[str], n_lines: int) -> bool:
+    return len(who) == 1 and n_lines > 1 and not who & _WORDS

@@ -1,0 +1,218 @@
+"""``nvidia-smi -q`` as text, full or by ``-d``, old and new layout, whole or filtered by grep.
+
+The layout is read by indentation and by name, never by the column of the colon: drivers up to
+51x put it in column 43, later ones in column 56.
+
+Source: outputs of drivers 450 to 610; nvidia-smi(1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from recovery.errors import ParseError
+from recovery.reading import cell
+from recovery.reading.smi_names import of_query
+from recovery.reading.smi_words import Form, Gpu, Process, Snapshot
+
+_BLOCK = re.compile(r"^GPU ([0-9A-Fa-f]{1,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])(?:\s*:.*)?$")
+_ENTRY = re.compile(r"^(\s*)(\S.*?)\s*(?<=\s): ?(.*)$")
+_ATTACHED = re.compile(r"^Attached GPUs\s+: ?(\d+)\s*$")
+_BANNER = re.compile(r"^=+\s*NVSMI LOG\s*=+\s*$")
+_DEPRECATED = re.compile(r"\s*\[Deprecated.*$")
+# What one GPU may have and its neighbour need not.
+_LOOSE = ("processes", "mig device", "clocks event reasons counters", "capabilities")
+_SELECTED = {
+    "ECC": "ecc",
+    "ROW_REMAPPER": "remapped_rows.",
+    "TEMPERATURE": "temperature.",
+    "POWER": "power.",
+    "MEMORY": "memory.",
+    "PAGE_RETIREMENT": "retired_pages.",
+}
+
+
+@dataclass(slots=True)
+class _Block:
+    bus: str
+    entries: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
+    stack: list[tuple[int, str]] = field(default_factory=list)
+    seen: set[tuple[str, ...]] = field(default_factory=set)
+
+    def place(self, indent: int, name: str) -> tuple[str, ...]:
+        while self.stack and self.stack[-1][0] >= indent:
+            self.stack.pop()
+        path = (*(part for _, part in self.stack), name.lower())
+        self.stack.append((indent, name.lower()))
+        return path
+
+    def add(self, path: tuple[str, ...], value: str) -> None:
+        self.entries.append((path, value))
+        self.seen.add(path)
+
+
+def looks_like_query(lines: Sequence[str]) -> bool:
+    """Claims that the lines are a ``-q`` text or a part of one."""
+    for line in lines[:4000]:
+        if _BANNER.match(line) or _BLOCK.match(line) or _ATTACHED.match(line):
+            return True
+    entries = sum(1 for line in lines[:400] if _ENTRY.match(line) and line.startswith("    "))
+    return entries >= 3
+
+
+def read_query(lines: Sequence[str], *, command: str = "", whole_end: bool = True) -> Snapshot:
+    """One snapshot; GPUs are labelled GPU0.. in the order of their blocks.
+
+    Raises:
+        ParseError: the header is there and not one GPU.
+    """
+    head, blocks = _split(lines)
+    attached = _attached(head)
+    if not blocks:
+        if attached == 0:
+            return Snapshot(form=Form.QUERY, attached=0)
+        raise ParseError(
+            "nvidia-smi -q names no GPU: the text is cut short or is something else",
+            remedy="run nvidia-smi -q on the node by hand; it may take a minute with a sick GPU",
+        )
+    gpus = tuple(_gpu(index, block) for index, block in enumerate(blocks))
+    partial = bool(re.search(r"\s(-i|--id)[ =]", command))
+    return Snapshot(
+        form=Form.QUERY,
+        gpus=gpus,
+        attached=None if partial else attached,
+        driver=_head_value(head, "kmd version", "driver version"),
+        cuda=_head_value(head, "cuda umd version", "cuda version"),
+        processes=_processes(blocks),
+        cut=_why_cut(gpus, blocks, None if partial else attached, command)
+        or _unfinished(lines, blocks, whole_end=whole_end),
+    )
+
+
+def _split(lines: Sequence[str]) -> tuple[dict[str, str], list[_Block]]:
+    head: dict[str, str] = {}
+    blocks: list[_Block] = []
+    headed = any(_BLOCK.match(line) for line in lines)
+    for raw in lines:
+        line = raw.expandtabs(4).rstrip()
+        opened = _BLOCK.match(line)
+        if opened:
+            blocks.append(_Block(cell.bus_id(opened[1])))
+        elif line == "--" and not headed:
+            blocks.append(_Block(""))
+        elif line.startswith(" ") and (blocks or not headed):
+            _entry(line, blocks, headed=headed)
+        else:
+            _header(line, head)
+    return head, [block for block in blocks if block.entries or headed]
+
+
+def _entry(line: str, blocks: list[_Block], *, headed: bool) -> None:
+    match = _ENTRY.match(line)
+    indent = len(line) - len(line.lstrip())
+    name = match[2] if match else line.strip()
+    if not blocks:
+        blocks.append(_Block(""))
+    path = blocks[-1].place(indent, name)
+    if not headed and len(path) == 1 and path in blocks[-1].seen:
+        blocks.append(_Block(""))
+        path = blocks[-1].place(indent, name)
+    blocks[-1].seen.add(path)
+    if match:
+        blocks[-1].add(path, match[3].strip())
+
+
+def _header(line: str, head: dict[str, str]) -> None:
+    match = _ENTRY.match(line)
+    if match:
+        head.setdefault(match[2].lower(), _DEPRECATED.sub("", match[3]).strip())
+
+
+def _head_value(head: Mapping[str, str], *names: str) -> str | None:
+    values = (head.get(name, "") for name in names)
+    return next((v for v in values if v and not cell.is_absent(v)), None)
+
+
+def _attached(head: Mapping[str, str]) -> int | None:
+    return cell.whole(head.get("attached gpus", ""))
+
+
+def _gpu(index: int, block: _Block) -> Gpu:
+    values: dict[str, str] = {}
+    printed: dict[str, str] = {}
+    for path, value in block.entries:
+        name = of_query(path)
+        if name and name not in values:
+            values[name] = value
+            printed[name] = " / ".join(path)
+    if block.bus:
+        values["pci.bus_id"] = block.bus
+    n_mig = sum(
+        1 for path, _ in block.entries if path[:1] == ("mig device",) and path[1:] == ("index",)
+    )
+    return Gpu(f"GPU{index}", values, printed, mig_devices=n_mig)
+
+
+def _processes(blocks: Sequence[_Block]) -> tuple[Process, ...] | None:
+    found: list[Process] = []
+    spoken = False
+    for index, block in enumerate(blocks):
+        for path, value in block.entries:
+            if path[0] != "processes":
+                continue
+            spoken = True
+            if path[-1] == "process id":
+                found.append(Process(f"GPU{index}", cell.whole(value), "", None))
+            elif found and path[-1] == "name":
+                found[-1] = Process(found[-1].gpu, found[-1].pid, value, found[-1].memory_mib)
+            elif found and path[-1] == "used gpu memory":
+                last = found[-1]
+                found[-1] = Process(last.gpu, last.pid, last.name, cell.whole(value))
+    return tuple(found) if spoken else None
+
+
+def _why_cut(
+    gpus: Sequence[Gpu], blocks: Sequence[_Block], attached: int | None, command: str
+) -> str:
+    if attached is not None and len(gpus) != attached:
+        return f"the text promises {attached} GPUs and describes {len(gpus)}"
+    if len(blocks) > 1:
+        common = set.intersection(*(_skeleton(block) for block in blocks[:-1]))
+        missing = common - _skeleton(blocks[-1])
+        if missing:
+            name = " / ".join(min(missing))
+            return f"{gpus[-1].label}, the last one, lacks {len(missing)} lines ({name}...)"
+    return _lacks_selected(gpus[-1], command)
+
+
+def _skeleton(block: _Block) -> set[tuple[str, ...]]:
+    return {path for path in block.seen if not path[0].startswith(_LOOSE)}
+
+
+def _lacks_selected(gpu: Gpu, command: str) -> str:
+    match = re.search(r"\s(?:-d|--display)[ =]([A-Z_,]+)", command)
+    for word in match[1].split(",") if match else ():
+        prefix = _SELECTED.get(word)
+        if prefix and not any(name.startswith(prefix) for name in gpu.values):
+            return f"{gpu.label} has no {word} section although it was asked for"
+    return ""
+
+
+def _unfinished(lines: Sequence[str], blocks: Sequence[_Block], *, whole_end: bool) -> str:
+    """A full answer of one GPU ends with its processes; a last line without its end is suspect."""
+    block = blocks[-1]
+    names = {path[0] for path in block.seen}
+    if len(blocks) == 1 and "product name" in names and "pci" in names and "processes" not in names:
+        return "the only GPU's description ends before its processes"
+    if whole_end or not block.entries:
+        return ""
+    path, value = block.entries[-1]
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    if not _ENTRY.match(last):
+        return f"the text ends within a line: {last.strip()[:60]!r}"
+    peers = {v for other in blocks[:-1] for p, v in other.entries if p == path}
+    if value in peers or value.lower() in {"n/a", "none", "yes", "no", "enabled", "disabled"}:
+        return ""
+    return f"the text ends within a line: {last.strip()[:60]!r}"
