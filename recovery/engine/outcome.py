@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recovery.model.output import Ending, Output
 from recovery.model.result import Kept, NodeResult
 from recovery.model.verdict import Finding, Verdict, failed, passed, single, unknown
+
+if TYPE_CHECKING:
+    from recovery.model.node import Node
+    from recovery.model.ports import World
 
 _TROUBLE_REMEDY = {
     "auth": "check the user and the key: `ssh -v NODE` as the same user; see `recover hosts`",
@@ -94,6 +98,20 @@ def node_result(
         kept=tuple(kept),
         values=values or {},
         duration_s=output.duration_s,
+    )
+
+
+TEXT_LIMIT = 64 * 1024  # what `expect` sees of an output; the whole of it is evidence
+
+
+def command_result(world: World, node: Node, output: Output, *, what: str) -> NodeResult:
+    """The result of one shell line: its ending judged, both streams kept as evidence."""
+    streams = (("stdout", output.stdout), ("stderr", output.stderr))
+    kept = [world.keep(name, content) for name, content in streams if content]
+    text = output.text[:TEXT_LIMIT]
+    values = {"stdout": text, "lines": text.splitlines(), "rc": output.exit_status}
+    return node_result(
+        node.name, output, [exit_finding(output, what=what)], kept=kept, values=values
     )
 
 

@@ -32,7 +32,7 @@ class RunStarted(Event):
     seed: int
     version: str
     owner: str
-    arguments: tuple[str, ...] = ()  # what to type after `recover` to get the same plan
+    inputs: Mapping[str, Any] = field(default_factory=dict)  # what the plan was made from
     plan: Mapping[str, Any] = field(default_factory=dict)
 
 

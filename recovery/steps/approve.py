@@ -19,15 +19,18 @@ class ApproveParams(BaseModel):
 
 
 def _run(params: ApproveParams, nodes: tuple[Node, ...], world: World) -> StepResult:
-    answer, by = world.ask(params.argument, world.step.timeout_s)
-    finding = _finding(answer, by, world)
+    finding = _finding(world, *world.ask(params.argument, world.step.timeout_s))
     return StepResult(
         nodes={n.name: NodeResult(node=n.name, verdict=single(finding)) for n in nodes},
         verdict=single(finding),
     )
 
 
-def _finding(answer: bool | None, by: str, world: World) -> Finding:
+def _finding(
+    world: World,
+    answer: bool | None,  # noqa: FBT001 - three-valued: None is silence
+    by: str,
+) -> Finding:
     again = f"recover resume {world.run_id} --approve {world.step.id}"
     if answer is None:
         return unknown(

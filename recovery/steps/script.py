@@ -6,7 +6,7 @@ import shlex
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from recovery.engine.outcome import exit_finding, node_result
+from recovery.engine.outcome import command_result
 from recovery.model.kind import NodeResult, StepResult, Verb
 from recovery.model.node import Node
 from recovery.model.output import Command
@@ -48,16 +48,7 @@ def _run(params: ScriptParams, nodes: tuple[Node, ...], world: World) -> StepRes
             sudo=step.sudo,
             stdin=content,
         )
-        output = world.run(node, command)
-        kept = [
-            world.keep(name, text)
-            for name, text in (("stdout", output.stdout), ("stderr", output.stderr))
-            if text
-        ]
-        text = output.text[:TEXT_LIMIT]
-        values = {"stdout": text, "lines": text.splitlines(), "rc": output.exit_status}
-        finding = exit_finding(output, what=params.argument)
-        return node_result(node.name, output, [finding], kept=kept, values=values)
+        return command_result(world, node, world.run(node, command), what=params.argument)
 
     return StepResult(nodes=world.fan_out(nodes, on))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from recovery.engine.conclude import conclude
-from recovery.engine.outcome import exit_finding, node_result
+from recovery.engine.outcome import command_result
 from recovery.model.kind import NodeResult, StepResult, Verb
 from recovery.model.node import Node
 from recovery.model.output import Command
@@ -42,14 +42,8 @@ def _run(params: WaitParams, nodes: tuple[Node, ...], world: World) -> StepResul
 def _ask(params: WaitParams, node: Node, world: World) -> NodeResult:
     step = world.step
     limit = min(ONE_ASK_S, step.timeout_s)
-    output = world.run(
-        node, Command(params.argument, timeout_s=limit, env=step.env, sudo=step.sudo)
-    )
-    text = output.text
-    kept = [world.keep("stdout", output.stdout)] if output.stdout else []
-    values = {"stdout": text, "lines": text.splitlines(), "rc": output.exit_status}
-    finding = exit_finding(output, what="waited for")
-    return node_result(node.name, output, [finding], kept=kept, values=values)
+    line = Command(params.argument, timeout_s=limit, env=step.env, sudo=step.sudo)
+    return command_result(world, node, world.run(node, line), what="waited for")
 
 
 WAIT = Verb(

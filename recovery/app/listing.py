@@ -1,0 +1,42 @@
+"""What runs there are, and how each ended; a run whose owner is gone is `crashed`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from recovery.engine.history import RunStory, story_of
+from recovery.errors import StoreError
+from recovery.store.journal import read_journal
+from recovery.store.lock import ClusterLock
+from recovery.store.runs import RunFolder, all_runs
+
+
+def list_runs(state: Path) -> list[dict[str, Any]]:
+    """One row a run, newest first: run, cluster, runbook, state, reason, started_at."""
+    return [_row(state, folder) for folder in reversed(all_runs(state))]
+
+
+def _row(state: Path, folder: RunFolder) -> dict[str, Any]:
+    row: dict[str, Any] = {"run": folder.run, "cluster": "", "runbook": "", "reason": ""}
+    try:
+        story = story_of(read_journal(folder.journal))
+    except StoreError as error:
+        return {**row, "state": "unreadable", "reason": error.message, "started_at": None}
+    if story.started is None:
+        return {**row, "state": "never started", "started_at": None}
+    row |= {"cluster": story.started.cluster, "runbook": story.started.runbook}
+    row["started_at"] = story.started.at
+    row["state"], row["reason"] = _state(state, folder, story)
+    return row
+
+
+def _state(state: Path, folder: RunFolder, story: RunStory) -> tuple[str, str]:
+    if story.finished is not None:
+        return story.finished.outcome, story.finished.reason
+    cluster = story.started.cluster if story.started else ""
+    holder = ClusterLock(state / "locks", cluster).holder()
+    at = story.current.id if story.current else "the start"
+    if holder is not None and holder.run == folder.run and not holder.is_gone:
+        return "running", f"at {at}, by {holder.words}"
+    return "crashed", f"at {at}; go on with `recover resume {folder.run}`"

@@ -1,0 +1,239 @@
+"""Starting and resuming runs: the engine joined with the real world."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import recovery
+from recovery import plan as plans
+from recovery.app import files, preparing
+from recovery.app.control import Control, RealClock, TerminalAsker
+from recovery.app.outside import drain, playbook
+from recovery.app.preparing import Prepared
+from recovery.app.reporting import write_reports
+from recovery.engine.ending import RunEnd
+from recovery.engine.history import RunStory, story_of
+from recovery.engine.loop import Run
+from recovery.engine.parts import Parts
+from recovery.engine.transporting import Transports
+from recovery.engine.world import Recorder
+from recovery.errors import InputError, InventoryError
+from recovery.model.events import Event, RunResumed, RunStarted
+from recovery.model.node import CONTROLLER
+from recovery.model.ports import Launcher, Transport, TransportKind
+from recovery.registry import pick
+from recovery.store.journal import FileJournal, read_journal
+from recovery.store.lock import ClusterLock, Owner, boot_id
+from recovery.store.runs import RunFolder, find_run, new_run
+
+Listener = Callable[[Event], None]
+TAKE_OVER_S = 60.0
+_SECRET_WORDS = ("password", "passphrase", "secret", "token")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """What the operator said about this sitting."""
+
+    state: Path
+    yes: bool = False
+    approvals: frozenset[str] = frozenset()
+    take_over: bool = False
+    probe: bool = False
+    listen: Listener = lambda event: None
+    say: Callable[[str], None] = lambda words: None
+
+
+def start(prepared: Prepared, options: RunOptions) -> tuple[str, RunEnd]:
+    """Starts a new run and carries it out; returns its id and how it ended.
+
+    Raises:
+        LockedError: another run holds the cluster.
+        StoreError: the journal cannot be written.
+    """
+    control = Control(say=options.say)
+    clock = RealClock(control)
+    stamp = datetime.fromtimestamp(clock.now(), UTC).strftime("%Y%m%d-%H%M%S")
+    run = f"{stamp}-{prepared.plan.cluster}-{os.urandom(2).hex()}"
+    with _held(prepared.plan.cluster, run, clock, options):
+        _bring_up(prepared)
+        folder = new_run(options.state, run)
+        sitting = _Sitting(prepared, options, control, clock, folder, RunStory())
+        started = RunStarted(
+            at=clock.now(),
+            run=run,
+            cluster=prepared.plan.cluster,
+            runbook=prepared.plan.runbook,
+            digest=prepared.plan.digest,
+            nodes=prepared.plan.nodes,
+            seed=prepared.plan.seed,
+            version=recovery.__version__,
+            owner=_owner(run, clock).words,
+            inputs=prepared.inputs,
+            plan=plans.plan_as_values(prepared.plan),
+        )
+        return run, sitting.carry_out(started)
+
+
+def resume(name: str, options: RunOptions) -> tuple[str, RunEnd]:
+    """Goes on with a run that was interrupted, crashed, or stopped at a gate.
+
+    Raises:
+        InputError: no such run, it is done already, or its plan is no longer what it was.
+        LockedError: another run holds the cluster, or this one still runs.
+    """
+    folder = find_run(options.state, name)
+    story = story_of(read_journal(folder.journal))
+    if story.started is None:
+        raise InputError(f"run {folder.run} never started", remedy="start a new run")
+    if story.finished is not None and story.finished.exit_code == 0:
+        raise InputError(
+            f"run {folder.run} is done already", remedy=f"`recover report {folder.run}` shows it"
+        )
+    control = Control(say=options.say)
+    clock = RealClock(control)
+    with _held(story.started.cluster, folder.run, clock, options):
+        story = story_of(read_journal(folder.journal))
+        prepared = _same_plan(story)
+        _bring_up(prepared)
+        sitting = _Sitting(prepared, options, control, clock, folder, story)
+        resumed = RunResumed(at=clock.now(), owner=_owner(folder.run, clock).words)
+        return folder.run, sitting.carry_out(resumed)
+
+
+def _same_plan(story: RunStory) -> Prepared:
+    started = story.started
+    if started is None:
+        raise InputError("the run never started", remedy="start a new run")
+    prepared = preparing.prepare(**started.inputs)
+    if prepared.plan.digest != started.digest:
+        raise InputError(
+            f"the runbook or inventory of run {started.run} has changed since it started",
+            remedy="put them back as they were, or start a new run",
+        )
+    return prepared
+
+
+@dataclass(frozen=True, slots=True)
+class _Sitting:
+    """One process's turn at a run."""
+
+    prepared: Prepared
+    options: RunOptions
+    control: Control
+    clock: RealClock
+    folder: RunFolder
+    story: RunStory
+
+    def carry_out(self, first: Event) -> RunEnd:
+        journal = FileJournal(self.folder.journal)
+        transports = Transports(self._open_transport)
+        self.control.end_commands = transports.stop
+        self.control.install()
+        recorder = Recorder(self._parts(journal), self.story, self.options.listen)
+        try:
+            recorder.tell(first)
+            run = Run(
+                plan=self.prepared.plan,
+                run_id=self.folder.run,
+                recorder=recorder,
+                transports=transports,
+                started_at=self.clock.monotonic(),
+                probe=self.options.probe,
+            )
+            return run.carry_out()
+        finally:
+            transports.close()
+            journal.close()
+
+    def _open_transport(self, name: str) -> Transport:
+        kind = pick("recovery.transports", TransportKind, name)
+        settings = {
+            "leash": files.payload("leash.sh"),
+            "state_dir": str(self.options.state),
+            "width": self.prepared.plan.limits.nodes_at_once,
+        }
+        return kind.open(settings)
+
+    def _parts(self, journal: FileJournal) -> Parts:
+        asker = TerminalAsker(
+            self.clock, self.options.say, self.options.yes, self.options.approvals
+        )
+        inventory = self.prepared.inventory
+        return Parts(
+            clock=self.clock,
+            journal=journal,
+            evidence=self.folder.evidence,
+            asker=asker,
+            nodes={**inventory.nodes, CONTROLLER.name: CONTROLLER},
+            verbs=self.prepared.verbs,
+            transport=self._open_transport,
+            check=preparing.check,
+            launcher=lambda name: pick("recovery.launchers", Launcher, name),
+            expectations=self.prepared.expectations,
+            payload=files.payload,
+            local_file=files.local_file,
+            report=self._report,
+            playbook=playbook,
+            stopping=self.control.stopping,
+            heeded=self.control.heeded,
+            drain=lambda nodes, reason: drain(inventory.variables, nodes, reason),
+            secrets=secrets_of(
+                inventory.variables, *(n.variables for n in inventory.nodes.values())
+            ),
+        )
+
+    def _report(self, formats: tuple[str, ...]) -> tuple[str, ...]:
+        return write_reports(self.folder, formats)
+
+
+def secrets_of(*all_variables: Mapping[str, object]) -> tuple[str, ...]:
+    """Values of variables whose names say that they are secret; struck out of all we write."""
+    found = {
+        str(value)
+        for variables in all_variables
+        for name, value in variables.items()
+        if isinstance(value, str) and value and any(w in name.lower() for w in _SECRET_WORDS)
+    }
+    return tuple(sorted(found, key=len, reverse=True))
+
+
+def _bring_up(prepared: Prepared) -> None:
+    """Runs the inventory's ``prepare`` line on the controller, so that nodes can be reached."""
+    line = prepared.inventory.variables.get("prepare")
+    if not isinstance(line, str) or not line:
+        return
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    done = subprocess.run(  # noqa: S602 - the operator's own line, from the inventory
+        line, shell=True, env={**os.environ, "PATH": path}, stdin=subprocess.DEVNULL, check=False
+    )
+    if done.returncode != 0:
+        raise InventoryError(
+            f"{prepared.inventory.source}: `prepare` ended with status {done.returncode}",
+            remedy=f"run it by hand: {line}",
+        )
+
+
+def _owner(run: str, clock: RealClock) -> Owner:
+    return Owner(getpass.getuser(), socket.gethostname(), os.getpid(), boot_id(), run, clock.now())
+
+
+@contextmanager
+def _held(cluster: str, run: str, clock: RealClock, options: RunOptions) -> Iterator[None]:
+    lock = ClusterLock(options.state / "locks", cluster)
+    take_over = TAKE_OVER_S if options.take_over else None
+    owner = _owner(run, clock)
+    lock.acquire(owner, now=clock.now(), take_over_s=take_over)
+    try:
+        yield
+    finally:
+        lock.release()

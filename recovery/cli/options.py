@@ -1,0 +1,66 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def plan_options(command: Command) -> Command:
+    """What a plan is made from, beside the cluster."""
+    for option in (
+        click.option("--seed", type=int, help="Seed of all that looks random."),
+        click.option("--nodes", metavar="EXPR", help="Only these nodes: node[001-064], @group."),
+        click.option(
+            "-e",
+            "--set",
+            "overrides",
+            multiple=True,
+            metavar="K=V",
+            help="Set a runbook variable; may be repeated.",
+        ),
+        click.option("--runbook", default="power-loss", show_default=True, metavar="NAME"),
+    ):
+        command = option(command)
+    return command
+
+
+def state_option(command: Command) -> Command:
+    """Where runs are kept."""
+    return click.option(
+        "--state", metavar="DIR", envvar="RECOVER_STATE", help="Folder of the runs."
+    )(command)
+
+
+def sitting_options(command: Command) -> Command:
+    """How one sitting of a run behaves."""
+    for option in (
+        click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text"),
+        click.option("--quiet", is_flag=True, help="Only the summary."),
+        click.option("--take-over", is_flag=True, help="Stop the run that holds the cluster."),
+        click.option(
+            "--approve", multiple=True, metavar="ID", help="Approve this step beforehand."
+        ),
+        click.option("--yes", is_flag=True, help="Approve whatever is asked."),
+    ):
+        command = option(command)
+    return state_option(command)
+
+
+def pairs(words: tuple[str, ...]) -> dict[str, str]:
+    """``k=v`` words as a mapping.
+
+    Raises:
+        click.BadParameter: a word without ``=``.
+    """
+    found = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{word!r} is not NAME=VALUE", param_hint="-e")
+        found[name] = value
+    return found
