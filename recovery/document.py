@@ -83,6 +83,20 @@ def read_yaml(text: str, source: str) -> Document:
     return Document(source, value, marks)
 
 
+def read_scalar(text: str, source: str) -> Any:
+    """Reads one value given outside a file (``-e NAME=VALUE``) by the same rules as in one.
+
+    What is in quotes is text; all that is no number and no word of YAML is text as it stands.
+
+    Raises:
+        DocumentError: a scalar that is ambiguous between YAML versions.
+    """
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        return read_yaml(text, source).value
+    mark = yaml.Mark(source, 0, 0, 0, None, None)
+    return _Reader(source, {}).scalar(yaml.ScalarNode("", text, mark, mark))
+
+
 def _broken(error: yaml.YAMLError, source: str) -> DocumentError:
     mark = getattr(error, "problem_mark", None)
     place = Place(source, mark.line + 1, mark.column + 1) if mark else Place(source, 1, 1)
