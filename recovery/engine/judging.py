@@ -34,8 +34,12 @@ def judge_one(check: AnyCheck, printed: Printed, raw: Mapping[str, Any]) -> Judg
         parsed = check.parse(printed)
     except ParseError as error:
         return Judged(check.name, single(_unreadable(check, error)))
-    found = check.judge(parsed, check.expect(raw))
-    return Judged(check.name, _with_codes(check, found), check.facts(parsed), parsed)
+    expected = check.expect(raw)
+    facts = dict(check.facts(parsed))
+    if check.conclusions is not None:
+        facts.update(check.conclusions(parsed, expected))
+    found = _with_codes(check, check.judge(parsed, expected))
+    return Judged(check.name, found, facts, parsed)
 
 
 def readers_of(checks: Iterable[AnyCheck], printed: Printed) -> tuple[AnyCheck, ...]:

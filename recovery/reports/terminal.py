@@ -1,0 +1,140 @@
+"""The live view of a run, and its summary: a row a step, who is waited for, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from recovery.engine.history import RunStory, StepStory
+from recovery.engine.summary import Fold, counts, summary_lines, took
+from recovery.model.events import (
+    Event,
+    GateDecided,
+    Interrupted,
+    NodeFinished,
+    Noted,
+    Quarantined,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+)
+from recovery.model.verdict import Level
+
+_STYLE = {Level.PASS: "green", Level.WARN: "yellow", Level.UNKNOWN: "magenta", Level.FAIL: "red"}
+_NOTES_SHOWN = 3
+
+
+class View:
+    """Told of every event. On a terminal a live table; elsewhere one line an event."""
+
+    def __init__(self, stream: TextIO, fold: Fold, *, quiet: bool = False) -> None:
+        self._console = Console(file=stream, highlight=False)
+        self._fold = fold
+        self._quiet = quiet
+        self._story = RunStory()
+        live = self._console.is_terminal and not quiet
+        self._live = _live_table(self._console, self._table) if live else None
+
+    def __enter__(self) -> View:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        if self._live:
+            self._live.stop()
+
+    def tell(self, event: Event) -> None:
+        """Takes in the next event and shows it."""
+        self._story.tell(event)
+        if self._live or self._quiet:
+            return
+        for line in lines_of(event, self._story, self._fold):
+            self._console.print(Text(line), soft_wrap=True)
+
+    def say(self, words: str) -> None:
+        """Shows words beside the table (a question, what a signal does)."""
+        if self._live:
+            self._live.stop()  # a question must stay readable; the table comes back after it
+        self._console.print(Text(words), soft_wrap=True)
+        if self._live:
+            self._live.start()
+
+    def summary(self) -> str:
+        """The end of the run in words: worst first, nodes folded, the next command."""
+        return "\n".join(summary_lines(self._story, self._fold))
+
+    def _table(self) -> RenderableType:
+        table = Table.grid(padding=(0, 2))
+        for story in self._story.steps.values():
+            table.add_row(*_row(story, self._fold, self._story.last_at))
+        notes = [n for s in self._story.steps.values() for n in s.notes][-_NOTES_SHOWN:]
+        return Group(table, *(Text(f"    {n.message}", style="dim") for n in notes))
+
+
+def open_view(stream: TextIO, fold: Fold, *, quiet: bool) -> View:
+    """The view for this stream."""
+    return View(stream, fold, quiet=quiet)
+
+
+def _live_table(console: Console, table: Callable[[], RenderableType]) -> Live:
+    return Live(console=console, get_renderable=table, refresh_per_second=4, transient=False)
+
+
+def _row(story: StepStory, fold: Fold, now: float) -> tuple[Any, ...]:
+    level = story.level
+    word = {"done": "done", "failed": "FAILED", "running": "..."}.get(story.outcome, story.outcome)
+    style = _STYLE[level] if level is not None else "dim"
+    end = story.finished_at or now
+    waiting = ""
+    if story.outcome == "running" and story.waiting:
+        waiting = f"waiting for {escape(fold(story.waiting))}"
+    attempt = f"attempt {story.attempt}" if story.attempt > 1 else ""
+    time = took(end - story.started_at)
+    return Text(word, style=style), story.id, counts(story), time, attempt, waiting
+
+
+def lines_of(event: Event, story: RunStory, fold: Fold) -> Iterator[str]:
+    """What one event says where there is no terminal; silent for what a later event sums up."""
+    yield from _of_run(event, fold)
+    yield from _of_step(event, story, fold)
+
+
+def _of_run(event: Event, fold: Fold) -> Iterator[str]:
+    match event:
+        case RunStarted():
+            yield f"run {event.run}: {event.runbook} on {fold(event.nodes)}"
+        case Quarantined():
+            yield f"{event.step}: {fold(event.nodes)} set aside: {event.reason}"
+        case Interrupted():
+            yield f"interrupted ({event.signal}); unfinished: {fold(event.unfinished) or 'none'}"
+        case RunFinished():
+            yield f"{event.outcome}: {event.reason}"
+        case _:
+            pass
+
+
+def _of_step(event: Event, story: RunStory, fold: Fold) -> Iterator[str]:
+    match event:
+        case StepStarted():
+            again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+            yield f"{event.step}: started on {fold(event.nodes)}{again}"
+        case NodeFinished() if event.result.verdict.level.blocks:
+            worst = event.result.verdict.worst
+            yield f"{event.step}: {event.result.node} {worst.level.word}: {worst.finding}"
+        case Noted():
+            yield f"{event.step}: {event.message}"
+        case GateDecided() if event.decision != "open":
+            reason = f": {event.reason}" if event.reason else ""
+            yield f"{event.step}: gate {event.decision} {fold(event.without)}{reason}"
+        case StepFinished():
+            yield f"{event.step}: {event.outcome} {counts(story.steps[event.step])}".rstrip()
+        case _:
+            pass
