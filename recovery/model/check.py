@@ -28,7 +28,9 @@ class Check(Generic[Facts, Expect]):
     context (``expected_gpus: 8``) into a type; a missing expectation is None in it.
     ``facts`` gives the facts as JSON-able values, for `recover judge`, ``compare`` and reports.
     ``recognises`` claims that a command line, or where that is empty the content, is this
-    check's to read. ``compare`` gets the facts of all nodes and returns verdicts for outliers.
+    check's to read. ``conclusions`` gives facts that hold only against the expectations (which GPUs
+    are worse than expected); they join ``facts``. ``compare`` gets the facts of all nodes and
+    returns verdicts for outliers.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Check(Generic[Facts, Expect]):
     expect: Callable[[Mapping[str, Any]], Expect]
     judge: Callable[[Facts, Expect], Verdict]
     facts: Callable[[Facts], Mapping[str, Any]] = _as_mapping
+    conclusions: Callable[[Facts, Expect], Mapping[str, Any]] | None = None
     recognises: Callable[[Printed], bool] | None = None
     compare: Callable[[Mapping[str, Facts]], Mapping[str, Verdict]] | None = None
     needs_root: bool = False

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from recovery.errors import ParseError
 from recovery.model.output import Printed
+from recovery.reading.asked import tool_asked
 from recovery.reading.plain import ends_with_newline, plain_lines
 from recovery.reading.smi_csv import looks_like_csv, read_csv
 from recovery.reading.smi_errors import Trouble, find_troubles, nvml_version, status_trouble
@@ -18,6 +19,7 @@ from recovery.reading.smi_table import looks_like_table, read_table
 from recovery.reading.smi_words import Form, Snapshot
 from recovery.reading.smi_xml import looks_like_xml, read_xml
 
+_LONGEST_ERROR = 12
 _OTHER = re.compile(r"nvidia-smi\s+(topo|dmon|pmon|mig|vgpu|drain|c2c|clocks)\b")
 
 
@@ -46,9 +48,9 @@ def read_smi(printed: Printed) -> Snapshot:
                 raise _unreadable(lines)
             troubles = (by_status,)
         body = Snapshot(form=Form.ERROR)
-    return replace(
-        body, troubles=troubles, nvml=nvml_version(lines), exit_status=printed.exit_status
-    )
+    # The status of a pipeline is its last command's, which says nothing of nvidia-smi.
+    status = None if "|" in printed.command else printed.exit_status
+    return replace(body, troubles=troubles, nvml=nvml_version(lines), exit_status=status)
 
 
 def _body(
@@ -107,10 +109,16 @@ def reader_of(*prefixes: str, what: str) -> Callable[[Printed], Snapshot]:
     return parse
 
 
+def _may_be_smi(command: str) -> bool:
+    return tool_asked(command) in ("", "smi", "bug-report") and not _OTHER.search(command)
+
+
 def claims(*prefixes: str) -> Callable[[Printed], bool]:
     """A check's ``recognises``: the text is nvidia-smi's and speaks of values with these names."""
 
     def recognises(printed: Printed) -> bool:
+        if not _may_be_smi(printed.command):
+            return False
         try:
             return read_smi(printed).speaks_of(prefixes)
         except ParseError:
@@ -121,12 +129,15 @@ def claims(*prefixes: str) -> Callable[[Printed], bool]:
 
 def claims_any(printed: Printed) -> bool:
     """``recognises`` of the checks that judge every answer of nvidia-smi, and its absence."""
-    if is_smi_command(printed.command):
-        return True
-    if printed.command and "nvidia-smi" in printed.command:
+    if not _may_be_smi(printed.command):
         return False
     try:
-        snapshot = read_smi(replace(printed, exit_status=None))
+        snapshot = read_smi(printed)
     except ParseError:
-        return looks_like_xml(printed.text)
-    return snapshot.form is not Form.ERROR or not printed.command
+        return is_smi_command(printed.command) or looks_like_xml(printed.text)
+    if snapshot.form is Form.APPS:
+        return False
+    if snapshot.form is not Form.ERROR or is_smi_command(printed.command):
+        return True
+    # Without a command, a long text that merely quotes an error line is a log, not an answer.
+    return not printed.command and printed.text.count("\n") <= _LONGEST_ERROR

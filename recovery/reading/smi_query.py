@@ -22,6 +22,7 @@ _ENTRY = re.compile(r"^(\s*)(\S.*?)\s*(?<=\s): ?(.*)$")
 _ATTACHED = re.compile(r"^Attached GPUs\s+: ?(\d+)\s*$")
 _BANNER = re.compile(r"^=+\s*NVSMI LOG\s*=+\s*$")
 _DEPRECATED = re.compile(r"\s*\[Deprecated.*$")
+_REMEDY = "run nvidia-smi -q on the node by hand; it may take a minute with a sick GPU"
 # What one GPU may have and its neighbour need not.
 _LOOSE = ("processes", "mig device", "clocks event reasons counters", "capabilities")
 _SELECTED = {
@@ -75,9 +76,11 @@ def read_query(lines: Sequence[str], *, command: str = "", whole_end: bool = Tru
             return Snapshot(form=Form.QUERY, attached=0)
         raise ParseError(
             "nvidia-smi -q names no GPU: the text is cut short or is something else",
-            remedy="run nvidia-smi -q on the node by hand; it may take a minute with a sick GPU",
+            remedy=_REMEDY,
         )
     gpus = tuple(_gpu(index, block) for index, block in enumerate(blocks))
+    if not any(gpu.values for gpu in gpus):
+        raise ParseError("no value that nvidia-smi -q prints is in it", remedy=_REMEDY)
     partial = bool(re.search(r"\s(-i|--id)[ =]", command))
     return Snapshot(
         form=Form.QUERY,

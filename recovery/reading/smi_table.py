@@ -86,7 +86,13 @@ def _gpus(lines: Sequence[str]) -> tuple[Gpu, ...]:
         elif found and rows_left:
             rows_left -= 1
             found[-1].update(_body_row(cells, is_second=rows_left == 1))
-    return tuple(Gpu(f"GPU{v['index']}", v, {n: SHORT.get(n, n) for n in v}) for v in found)
+    return tuple(_gpu(values) for values in found)
+
+
+def _gpu(values: dict[str, str]) -> Gpu:
+    """In the order of the table's titles, whichever line a value stood in."""
+    ordered = {name: values[name] for name in (*SHORT, *values) if name in values}
+    return Gpu(f"GPU{values['index']}", ordered, {n: SHORT.get(n, n) for n in ordered})
 
 
 def _head_row(first: re.Match[str], bus: re.Match[str], ecc: str) -> dict[str, str]:
