@@ -1,14 +1,9 @@
-"""What the engine asks of other systems: draining at the scheduler, Ansible playbooks."""
+"""Telling the scheduler about nodes that were set aside."""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Mapping
-from typing import Any
-
-from recovery.errors import InputError
-from recovery.model.node import Node
-from recovery.model.result import NodeResult
 
 LIMIT_S = 30
 
@@ -38,10 +33,3 @@ def _told(argv: list[str], *, done: str) -> str:
     if asked.returncode == 0:
         return done
     return f"not {done}: {(asked.stderr.strip() or 'no reason given')[:160]}"
-
-
-def playbook(
-    path: str, nodes: tuple[Node, ...], options: Mapping[str, Any]
-) -> dict[str, NodeResult]:
-    """Runs an Ansible playbook on the nodes through ansible-runner."""
-    raise InputError(f"playbook {path} on {len(nodes)}", remedy=str(options))

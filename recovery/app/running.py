@@ -17,7 +17,8 @@ import recovery
 from recovery import plan as plans
 from recovery.app import files, preparing
 from recovery.app.control import Control, RealClock, TerminalAsker
-from recovery.app.outside import drain, playbook
+from recovery.app.outside import drain
+from recovery.app.playbooks import run_playbook
 from recovery.app.preparing import Prepared
 from recovery.app.reporting import write_reports
 from recovery.engine.ending import RunEnd
@@ -183,7 +184,7 @@ class _Sitting:
             payload=files.payload,
             local_file=files.local_file,
             report=self._report,
-            playbook=playbook,
+            playbook=run_playbook,
             stopping=self.control.stopping,
             heeded=self.control.heeded,
             drain=lambda nodes, reason: drain(inventory.variables, nodes, reason),

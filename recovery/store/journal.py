@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from recovery.errors import StoreError
@@ -43,7 +44,8 @@ class FileJournal:
                 if not isinstance(event, _UNSYNCED):
                     os.fsync(self._file)
             except OSError as error:
-                os.ftruncate(self._file, end)
+                with suppress(OSError):  # the torn tail is cut when the journal is opened again
+                    os.ftruncate(self._file, end)
                 raise _unwritable(self._path, error) from error
 
     def close(self) -> None:
