@@ -1,0 +1,163 @@
+# Runs one command on a node and leaves nothing of it behind. POSIX sh: dash, bash, busybox.
+#
+# The controller sends this text, joined to one line, as the first line of standard input of
+#     exec /bin/sh -c 'IFS= read -r l && eval "$l"' recover-leash
+# (so that no login shell has to quote it, and nothing of the command shows in the shell's own
+# arguments), and after it:
+#     MARK LIMIT_S GRACE_S ENV_LINES COMMAND_LINES INPUT_BYTES ANNOUNCE
+#     ENV_LINES lines of `export NAME=VALUE`, COMMAND_LINES lines of the command,
+#     INPUT_BYTES bytes: the standard input of the command.
+# Then the controller holds standard input open for as long as the command may live.
+#
+# The command runs in its own session with RECOVER_LEASH_<MARK> in its environment. A watcher
+# holds standard input under the limit; when that ends (closed, limit, connection gone) it TERMs
+# what is ours, waits the grace, and KILLs: what bears the mark, what shares a session with it,
+# what descends from it. So an own setsid, nohup, `&` or an ignored TERM do not get away.
+# A command that ends by itself ends the watcher; its exit status is ours.
+#
+# On standard error, between line ends, `recover-leash:MARK WORDS`:
+#     started            when asked to announce (below sudo)
+#     never REASON       nothing was started
+#     missing PARTS      of setsid, timeout, proc: what the node lacks; the rest still holds
+#     cut LEFT           the watcher ended the command; LEFT are pids that KILL did not end
+#
+# The joined line has no line ends: write no `;;` and no continuation at the end of a line.
+
+rl_nl=${IFS#??}
+rl_say() {
+  printf '\nrecover-leash:%s %s\n' "$rl_mark" "$*" >&4
+}
+rl_never() {
+  rl_say never "$*"
+  exit 69
+}
+rl_lines() {
+  rl_text=
+  rl_n=$1
+  while [ "$rl_n" -gt 0 ]; do
+    IFS= read -r rl_l || rl_never "its text was cut short"
+    rl_text=$rl_text$rl_l$rl_nl
+    rl_n=$((rl_n - 1))
+  done
+}
+# The input goes through a file: a connection lost half way must not run half a script.
+rl_input() {
+  for rl_d in /dev/shm "${TMPDIR:-/tmp}" /tmp "$HOME" .; do
+    rl_f=$rl_d/.recover-input.$rl_mark
+    ( umask 077; set -C; : >"$rl_f" ) && break
+    rl_f=
+  done
+  [ -n "$rl_f" ] || rl_never "no writable folder for its input (/dev/shm, /tmp, HOME)"
+  head -c "$1" <&0 >"$rl_f"
+  exec 5<"$rl_f"
+  rl_n=$(wc -c <"$rl_f")
+  rm -f "$rl_f"
+  [ "$rl_n" -eq "$1" ] || rl_never "$rl_n of $1 bytes of its input arrived in $rl_d"
+}
+# State, parent, session and birth (clock ticks since boot) of a process.
+rl_stat() {
+  rl_s=
+  while IFS= read -r rl_l; do rl_s=$rl_s$rl_l; done <"/proc/$1/stat" || return 1
+  set -- ${rl_s##*) }
+  [ $# -ge 20 ] || return 1
+  rl_state=$1 rl_parent=$2 rl_session=$4 rl_birth=${20}
+}
+rl_in() {
+  case " $2 " in *" $1 "*) return 0;; *) return 1;; esac
+}
+# Processes that are younger than the leash, as PID:PARENT:SESSION, and their environments.
+rl_list() {
+  rl_all= rl_files=
+  if [ -z "$rl_proc" ]; then
+    rl_all=$(ps -A -o pid= -o ppid= -o pgid= | while read -r rl_p rl_a rl_b; do printf ' %s:%s:%s' "$rl_p" "$rl_a" "$rl_b"; done)
+    return
+  fi
+  for rl_d in /proc/[0-9]*; do
+    rl_p=${rl_d#/proc/}
+    rl_stat "$rl_p" || continue
+    [ "$rl_birth" -ge "$rl_born" ] || continue
+    [ "$rl_state" != Z ] && [ "$rl_state" != X ] || continue
+    rl_all="$rl_all $rl_p:$rl_parent:$rl_session"
+    rl_files="$rl_files $rl_d/environ"
+  done
+}
+rl_add() {
+  rl_ours="$rl_ours $1"
+  [ "$2" = "$rl_home" ] || rl_in "$2" "$rl_sessions" || rl_sessions="$rl_sessions $2"
+  rl_more=1
+}
+# What is ours now. The sessions are remembered: their marked members may be gone by then.
+rl_find() {
+  rl_list
+  rl_ours= rl_more=1
+  rl_marked=" $(grep -lsF "RECOVER_LEASH_$rl_mark=" /dev/null $rl_files | tr '\n' ' ')"
+  while [ -n "$rl_more" ]; do
+    rl_more=
+    for rl_x in $rl_all; do
+      rl_p=${rl_x%%:*} rl_b=${rl_x##*:} rl_a=${rl_x#*:}
+      rl_a=${rl_a%%:*}
+      rl_in "$rl_p" "$rl_ours $$ $rl_self" && continue
+      if rl_in "/proc/$rl_p/environ" "$rl_marked" || rl_in "$rl_a" "$rl_ours" || rl_in "$rl_b" "$rl_sessions"; then rl_add "$rl_p" "$rl_b"; continue; fi
+      [ -z "$rl_proc" ] && [ "$rl_a" = "$$" ] && rl_add "$rl_p" "$rl_b"
+    done
+  done
+  [ -n "$rl_ours" ]
+}
+rl_wait() {
+  rl_n=$1
+  while [ "$rl_n" -gt 0 ]; do
+    rl_find || return 0
+    sleep 0.1 || sleep 1
+    rl_n=$((rl_n - 1))
+  done
+  return 1
+}
+rl_end() {
+  if [ -n "$rl_proc" ]; then
+    read -r rl_self rl_l </proc/self/stat
+    rl_stat "$rl_self"
+    rl_born=$rl_birth rl_home=$rl_session
+  else
+    rl_self=$(sh -c 'echo $PPID')
+    rl_home=$(ps -o pgid= -p "$rl_self" | tr -d ' ')
+  fi
+  rl_find && kill -s TERM $rl_ours && kill -s CONT $rl_ours
+  rl_wait $((rl_grace * 10)) && return
+  for rl_round in 1 2 3; do
+    kill -s KILL $rl_ours
+    rl_wait 5 && return
+  done
+}
+rl_watch() {
+  rl_over=1
+  if [ -n "$rl_timeout" ]; then timeout "$rl_limit" cat <&3 4>&- 5<&-; rl_over=$?; fi
+  # An old busybox wants another spelling: 1, 125. Then there is only the controller's limit.
+  [ "$rl_over" -ne 1 ] && [ "$rl_over" -ne 125 ] || cat <&3 4>&- 5<&-
+  trap '' USR1
+  rl_end
+  rl_say cut $rl_ours
+}
+
+exec 4>&2 2>/dev/null 5</dev/null
+IFS=' ' read -r rl_mark rl_limit rl_grace rl_e rl_c rl_b rl_loud || exit 69
+rl_lines "$rl_e"
+rl_env=$rl_text
+rl_lines "$rl_c"
+rl_line=$rl_text
+[ "$rl_b" -eq 0 ] || rl_input "$rl_b"
+exec 3<&0 </dev/null
+rl_setsid= rl_timeout= rl_proc= rl_missing=
+for rl_d in /usr/bin /bin /usr/local/bin; do [ -x "$rl_d/setsid" ] && rl_setsid=$rl_d/setsid && break; done
+[ -n "$rl_setsid" ] || rl_missing=setsid
+if command -v timeout >/dev/null; then rl_timeout=1; else rl_missing="$rl_missing timeout"; fi
+if [ -r /proc/self/stat ]; then rl_proc=1; else rl_missing="$rl_missing proc"; fi
+[ -z "$rl_missing" ] || rl_say missing $rl_missing
+[ "$rl_loud" -eq 0 ] || rl_say started
+rl_watch >/dev/null &
+rl_w=$!
+# In the foreground: a background job would be born ignoring INT and QUIT.
+( eval "$rl_env"; export "RECOVER_LEASH_$rl_mark=1"; exec $rl_setsid /bin/sh -c "$rl_line" sh ) <&5 2>&4 3<&- 4>&- 5<&-
+rl_status=$?
+kill -s USR1 "$rl_w"
+wait "$rl_w"
+exit "$rl_status"
