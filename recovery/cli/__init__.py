@@ -17,8 +17,6 @@ SUMMARIES = {
     "runs": "List the runs and how they ended.",
     "report": "Print or write a report of a run.",
     "rejudge": "Judge a run's evidence again with today's rules.",
-    "preflight": "Prove the cluster before a big job.",
-    "gate": "Answer from the last runs, touching no node.",
     "lint": "Check runbooks and inventories.",
     "schema": "Print the JSON Schema for editors.",
     "judge": "Judge captured output offline.",
@@ -67,7 +65,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="recover", prog_name="recover")
 def ROOT() -> None:  # noqa: N802 - a constant of the shelf
-    """Bring a GPU training cluster back after a power loss, and prove it.
+    r"""Bring a GPU training cluster back after a power loss, and prove it.
 
     \b
     recover plan cluster-a      show what would be done

@@ -19,6 +19,7 @@ from recovery.model.runbook import Effect
 from recovery.model.verdict import Finding, Level, Verdict, single, unknown
 
 AnyCheck = Check[Any, Any]
+STDERR = "stderr of: "  # the name of evidence that is a command's standard error
 _NOT_FOUND = (126, 127)  # the shell's own statuses for a command that is not there
 
 
@@ -53,11 +54,13 @@ def _ask_node(
 ) -> NodeResult:
     judged: list[Judged] = []
     kept: list[Kept] = []
+    statuses: dict[str, int | None] = {}
     worst: Output | None = None
     for line, readers in _by_command(checks).items():
         limit = max(c.timeout_s for c in readers)
         output = world.run(node, Command(line, timeout_s=limit, sudo=world.step.sudo))
-        kept += [world.keep(line, output.stdout + output.stderr)]
+        statuses[line] = output.exit_status
+        kept += _kept(line, output, world)
         judged += [_judge(check, output, world.profile(node)) for check in readers]
         worst = _worse(worst, output)
         if output.ending is Ending.NEVER_STARTED:
@@ -65,7 +68,13 @@ def _ask_node(
     for one in judged:
         if one.parsed is not None:
             parsed[one.check][node.name] = one.parsed
-    return _node_result(node, judged, kept, worst)
+    return _node_result(node, judged, kept, worst, statuses)
+
+
+def _kept(line: str, output: Output, world: World) -> list[Kept]:
+    """Both streams under names that `recover rejudge` finds again."""
+    kept = [world.keep(line, output.stdout)] if output.stdout else []
+    return kept + ([world.keep(f"{STDERR}{line}", output.stderr)] if output.stderr else [])
 
 
 def _by_command(checks: Iterable[AnyCheck]) -> dict[str, list[AnyCheck]]:
@@ -98,7 +107,11 @@ def _worse(one: Output | None, other: Output) -> Output:
 
 
 def _node_result(
-    node: Node, judged: list[Judged], kept: list[Kept], worst: Output | None
+    node: Node,
+    judged: list[Judged],
+    kept: list[Kept],
+    worst: Output | None,
+    statuses: Mapping[str, int | None],
 ) -> NodeResult:
     findings = [
         replace(f, finding=f"{one.check}: {f.finding}")
@@ -113,7 +126,11 @@ def _node_result(
         exit_status=None,
         trouble=worst.trouble if worst else "",
         kept=tuple(kept),
-        values={"checks": levels, "facts": {one.check: _small(one.facts) for one in judged}},
+        values={
+            "checks": levels,
+            "facts": {one.check: _small(one.facts) for one in judged},
+            "statuses": dict(statuses),
+        },
         duration_s=worst.duration_s if worst else 0.0,
     )
 

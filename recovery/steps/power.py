@@ -58,11 +58,15 @@ def _power(params: PowerParams, node: Node, world: World) -> NodeResult:
         return node_result(node.name, status, [_status_finding(status)], values=_values(status))
     if params.argument in ("off", "cycle"):
         status = _to("off", node, world)
-        if params.argument == "cycle" and read_power(status) == "off":
-            world.clock.sleep(OFF_S)
-    if params.argument in ("on", "cycle") and read_power(status) == "off":
+        if params.argument == "off" or read_power(status) != "off":
+            return _end(node, status, "off")
+        world.clock.sleep(OFF_S)
+    if read_power(status) != "on":
         status = _to("on", node, world)
-    wanted = "off" if params.argument == "off" else "on"
+    return _end(node, status, "on")
+
+
+def _end(node: Node, status: Output, wanted: str) -> NodeResult:
     return node_result(node.name, status, [_wanted(status, wanted)], values=_values(status))
 
 

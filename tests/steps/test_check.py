@@ -1,0 +1,122 @@
+"""`check`: each exact command runs once; what cannot be judged is unknown."""
+
+from dataclasses import dataclass
+
+from recovery.errors import ParseError
+from recovery.model.check import Check
+from recovery.model.node import Node
+from recovery.model.output import Ending, Output
+from recovery.model.verdict import Level, failed, single, verdict
+from recovery.steps.check import CHECK, CheckParams
+from tests.fakes import FakeTransport, FakeWorld, finished
+
+A, B, C = Node("a"), Node("b"), Node("c")
+
+
+@dataclass(frozen=True)
+class Number:
+    value: int
+
+
+def parse(printed):
+    if not printed.text.strip().isdigit():
+        raise ParseError("not a number", remedy="look")
+    return Number(int(printed.text))
+
+
+def below(limit):
+    def judge(facts, expect):
+        bad = (
+            [failed(f"{facts.value} is too much", remedy="lower it")] if facts.value > limit else []
+        )
+        return verdict(bad, otherwise="low")
+
+    return judge
+
+
+def compare(facts):
+    values = sorted(f.value for f in facts.values())
+    middle = values[len(values) // 2]
+    return {
+        n: single(failed(f"differs from {middle}", remedy="compare"))
+        for n, f in facts.items()
+        if f.value != middle
+    }
+
+
+def a_check(name, limit, compare=None):
+    return Check(
+        name=name,
+        question="?",
+        command="count",
+        parse=parse,
+        expect=lambda raw: raw,
+        judge=below(limit),
+        needs="the package counters",
+        compare=compare,
+    )
+
+
+CHECKS = {
+    "low": a_check("low", 10),
+    "lower": a_check("lower", 5),
+    "same": a_check("same", 99, compare),
+}
+
+
+class World(FakeWorld):
+    def check(self, name):
+        return CHECKS[name]
+
+
+def asked(names, answer):
+    world = World(transport=FakeTransport(answer))
+    return CHECK.run(CheckParams(argument=names), (A, B, C), world).nodes, world
+
+
+def test_two_checks_of_one_command_ask_once_a_node():
+    nodes, world = asked(["low", "lower"], lambda node, command: finished("7"))
+
+    assert world.transport.asked == [("a", "count"), ("b", "count"), ("c", "count")]
+    assert nodes["a"].values["checks"] == {"low": "pass", "lower": "fail"}
+    assert nodes["a"].verdict.worst.finding == "lower: 7 is too much"
+
+
+def test_unreadable_output_is_unknown():
+    nodes, _ = asked(["low"], lambda node, command: finished("seven"))
+
+    assert nodes["a"].verdict.level is Level.UNKNOWN
+
+
+def test_silence_is_unknown():
+    nodes, _ = asked(["low"], lambda node, command: finished(""))
+
+    assert nodes["a"].verdict.level is Level.UNKNOWN
+
+
+def test_a_missing_tool_is_unknown_and_names_the_package():
+    nodes, _ = asked(["low"], lambda node, command: finished(status=127, stderr="count: not found"))
+
+    assert nodes["a"].verdict.level is Level.UNKNOWN
+    assert "the package counters" in nodes["a"].verdict.worst.remedy
+
+
+def test_a_node_that_cannot_be_reached_says_so_once_and_is_not_asked_on():
+    nodes, _world = asked(["low", "same"], lambda node, command: Output(Ending.NEVER_STARTED))
+
+    assert len(nodes["a"].verdict.findings) == 1
+    assert nodes["a"].ending is Ending.NEVER_STARTED
+
+
+def test_nodes_are_compared_with_one_another():
+    nodes, _ = asked(["same"], lambda node, command: finished("9" if node.name == "c" else "7"))
+
+    assert nodes["a"].verdict.level is Level.PASS
+    assert nodes["c"].verdict.worst.finding == "same: differs from 7"
+
+
+def test_the_answer_is_kept_under_its_command_with_its_status():
+    nodes, _world = asked(["low"], lambda node, command: finished("7", stderr="warn"))
+
+    assert [k.name for k in nodes["a"].kept] == ["count", "stderr of: count"]
+    assert nodes["a"].values["statuses"] == {"count": 0}
