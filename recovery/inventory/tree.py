@@ -45,7 +45,10 @@ class Tree:
         return found
 
     def _merge(self, direct: tuple[str, ...]) -> Merged:
-        order = tuple(sorted({"all", *self._above(direct)}, key=self.rank.__getitem__))
+        above = self._above(direct) | {"all"}
+        if above == {"all"}:
+            above.add("ungrouped")  # as Ansible calls nodes that stand under `all` only
+        order = tuple(sorted(above, key=self.rank.__getitem__))
         values: dict[str, object] = {}
         setters: dict[str, str] = {}
         for group in order:
