@@ -22,7 +22,7 @@ SHELL_LINES = frozenset({"run", "launch", "wait"})
 class Render(Protocol):
     """How a text is rendered; ``shell`` where it is a line for a shell."""
 
-    def __call__(self, text: str, *, shell: bool = False) -> str:
+    def __call__(self, text: str, /, *, shell: bool = False) -> str:
         """The rendered text."""
 
 
@@ -34,7 +34,7 @@ def render_fields(verb: str, fields: Mapping[str, object], render_text: Render) 
     """
     shell = verb in SHELL_LINES
     return {
-        name: render_text(value, shell=True)
+        name: render_text(value, shell=True)  # noqa: S604 - renders, runs nothing
         if shell and name == ARGUMENT and isinstance(value, str)
         else render_inside(value, render_text)
         for name, value in fields.items()

@@ -155,7 +155,7 @@ def global_scope(
     given = _given(overrides, declared, inventory, problems)
     secrets = frozenset(
         {n for n, one in declared.items() if is_secret(one.value) and n not in inventory}
-        | {n for n, value in inventory.items() if is_secret(value) or _looks_secret(n)}
+        | {n for n, value in inventory.items() if _holds_secret(n, value)}
     )
     elsewhere = frozenset(n for n, v in inventory.items() if n not in given and _templated(v))
     values = {n: v for n, v in inventory.items() if n not in elsewhere | secrets}
@@ -192,6 +192,11 @@ def _given(
 def is_secret(value: object) -> bool:
     """Claims that a variable's value is a reference to a secret: ``{secret: env:NAME}``."""
     return isinstance(value, dict) and set(value) == {"secret"}
+
+
+def _holds_secret(name: str, value: Any) -> bool:
+    inside = value.items() if isinstance(value, dict) else ()
+    return _looks_secret(name) or is_secret(value) or any(_holds_secret(*one) for one in inside)
 
 
 def _looks_secret(name: str) -> bool:
