@@ -13,7 +13,7 @@ import paramiko
 from recovery.model.output import Command
 from recovery.reading.leash import HOLD_S, Capture, Cut, Ended, Leashed
 
-TICK_S = 1.0  # an exit status alone wakes nobody
+TICK_S = 0.5  # an exit status alone wakes nobody
 PIECE_BYTES = 1 << 18
 PIECES = 16  # taken from each stream before the clock is looked at
 
