@@ -45,7 +45,13 @@ class Attempts:
             if self.step.batch and not self._goes_on(mine, result, len(nodes)):
                 break
         left = {n.name: _not_asked(n) for n in nodes if n.name not in result.nodes}
-        return agree(self.step, self.variables, replace(result, nodes={**result.nodes, **left}))
+        full = replace(result, nodes={**result.nodes, **left})
+        agreed = agree(self.step, self.variables, full)
+        world = self.world(1, 0.0)
+        for name, one in agreed.nodes.items():
+            if one != result.nodes.get(name):
+                world.tell(one)
+        return agreed
 
     def _goes_on(self, batch: StepResult, so_far: StepResult, total: int) -> bool:
         """The next batch starts only if somebody passed and the gate can still be met."""

@@ -87,7 +87,10 @@ def _weigh(passed: int, need: int, silent: int, step: Verdict | None) -> tuple[D
 
 
 def _empty(step: Verdict | None, *, empty_ok: bool) -> Ruling:
-    if empty_ok and not (step and step.level.blocks):
+    if step is not None and step.level.blocks:
+        decision, reason = _weigh(0, 1, 0, step)
+        return Ruling(decision, 0, 1, 0, reason=reason)
+    if empty_ok:
         return Ruling(Decision.OPEN, 0, 0, 0)
     return Ruling(Decision.SHUT, 0, 1, 0, reason="no node is left for this step")
 

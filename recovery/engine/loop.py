@@ -174,7 +174,7 @@ class Run:
             return None
         question = f"{step.id} was left in the middle; run it again?"
         if step.rerun is Rerun.ASK:
-            answer, by = self.parts.asker.ask(question, step.id, step.timeout_s)
+            answer, by = self.recorder.ask(step.id, question, step.timeout_s)
             if answer:
                 return None
             question = f"{question} no ({by})" if answer is False else f"{question} nobody answered"

@@ -46,6 +46,14 @@ class Recorder:
         """The controller's clock."""
         return self.parts.clock.now()
 
+    def ask(self, step: str, question: str, timeout_s: float) -> tuple[bool | None, str]:
+        """Asks the operator; question and answer are journaled, silence is not."""
+        self.tell(Asked(at=self.now, step=step, id=step, question=question))
+        answer, by = self.parts.asker.ask(question, step, timeout_s)
+        if answer is not None:
+            self.tell(Answered(at=self.now, step=step, id=step, approved=answer, by=by))
+        return answer, by
+
 
 @dataclass(slots=True, kw_only=True)
 class StepWorld:
@@ -205,14 +213,7 @@ class StepWorld:
 
     def ask(self, question: str, timeout_s: float) -> tuple[bool | None, str]:
         """Asks the operator; question and answer are journaled."""
-        mine = self.step.id
-        self.recorder.tell(Asked(at=self.recorder.now, step=mine, id=mine, question=question))
-        answer, by = self.parts.asker.ask(question, mine, timeout_s)
-        if answer is not None:
-            self.recorder.tell(
-                Answered(at=self.recorder.now, step=mine, id=mine, approved=answer, by=by)
-            )
-        return answer, by
+        return self.recorder.ask(self.step.id, question, timeout_s)
 
     def report(self, formats: tuple[str, ...]) -> tuple[str, ...]:
         """Writes reports of the run so far."""
