@@ -30,7 +30,7 @@ _RATE = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """One port of one HCA. ``state`` is Active, Init, Armed or Down; ``physical`` as ibstat says."""
+    """One port of one HCA. ``state`` is ibstat's word for it, ``physical`` the tool's own."""
 
     device: str
     port: int = 1
