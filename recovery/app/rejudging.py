@@ -11,6 +11,7 @@ from recovery.app import preparing
 from recovery.engine.history import RunStory, StepStory, story_of
 from recovery.engine.judging import judge_one
 from recovery.errors import InputError, StoreError
+from recovery.inventory import merge_expectations
 from recovery.model.check import Check
 from recovery.model.output import Ending, Printed
 from recovery.model.result import NodeResult
@@ -63,7 +64,7 @@ def _all(story: RunStory, evidence: FileEvidence) -> Iterator[Rejudged]:
         for result in step.results.values():
             node = inventory.nodes.get(result.node)
             profile = preparing.profile(node.profile) if node else None
-            raw = preparing.inventories.merge_expectations(profile, node) if node else {}
+            raw = merge_expectations(profile, node) if node else {}
             yield from _node(step, result, checks, raw, evidence)
 
 

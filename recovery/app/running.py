@@ -51,6 +51,7 @@ class RunOptions:
     take_over: bool = False
     probe: bool = False
     listen: Listener = lambda event: None
+    recall: Listener = lambda event: None  # is told what earlier sittings journaled
     say: Callable[[str], None] = lambda words: None
 
 
@@ -103,7 +104,10 @@ def resume(name: str, options: RunOptions) -> tuple[str, RunEnd]:
     control = Control(say=options.say)
     clock = RealClock(control)
     with _held(story.started.cluster, folder.run, clock, options):
-        story = story_of(read_journal(folder.journal))
+        events = read_journal(folder.journal)
+        story = story_of(events)
+        for event in events:
+            options.recall(event)
         prepared = _same_plan(story)
         _bring_up(prepared)
         sitting = _Sitting(prepared, options, control, clock, folder, story)

@@ -45,6 +45,7 @@ def carry_out(
         approvals=frozenset(options["approve"]),
         take_over=options["take_over"],
         listen=(lambda e: print_json(e)) if as_json else view.tell,
+        recall=view.recall,
         say=view.say,
         **more,
     )

@@ -16,6 +16,7 @@ from recovery.engine.parts import Parts
 from recovery.engine.transporting import Transports
 from recovery.engine.world import Recorder, StepWorld
 from recovery.errors import InterruptedRunError, TemplateError
+from recovery.inventory import fold
 from recovery.model.events import (
     GateDecided,
     Interrupted,
@@ -122,7 +123,7 @@ class Run:
     def _variables(self, nodes: tuple[Node, ...]) -> dict[str, Any]:
         story = self.recorder.story
         names = [n.name for n in nodes]
-        run = {"nodes": names, "run": self.run_id, "cluster": self.plan.cluster}
+        run = {"nodes": names, "run": self.run_id, "cluster": self.plan.cluster, "fold": fold}
         return {**run, **self.plan.variables, **story.saved}
 
     def _nodes(self, step: Step) -> tuple[Node, ...]:

@@ -59,6 +59,10 @@ class View:
         for line in lines_of(event, self._story, self._fold):
             self._console.print(Text(line), soft_wrap=True)
 
+    def recall(self, event: Event) -> None:
+        """Takes in what an earlier sitting journaled, without showing it again."""
+        self._story.tell(event)
+
     def say(self, words: str) -> None:
         """Shows words beside the table (a question, what a signal does)."""
         if self._live:
