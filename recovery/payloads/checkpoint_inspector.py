@@ -1144,6 +1144,12 @@ class Entry(object):
         """Adds a finding."""
         self.findings.append(finding(code, words, component, level, remedy))
 
+    def lacks(self, code, words, names, level="fail"):
+        """Adds a finding about files that are not here, and nothing else."""
+        self.say(code, words, sorted(names)[0], level)
+        self.findings[-1]["absent"] = sorted(names)[:FILES_LISTED]
+        self.absent += [] if level == "warn" else names
+
     def names(self):
         """Base names of its files."""
         return {rel.rpartition("/")[2] for rel in self.raw}
@@ -1482,9 +1488,8 @@ def fit_shards(entry, dcp, here, prefix):
     """Each shard that ``.metadata`` names is there and whole."""
     gone = [rel for rel in dcp.shards if rel not in here]
     if gone:
-        entry.absent += [prefix + rel for rel in gone]
         words = "%d of %d shards are missing: %s" % (len(gone), len(dcp.shards), some(gone))
-        entry.say("C13", words, prefix + sorted(gone)[0])
+        entry.lacks("C13", words, [prefix + rel for rel in gone])
     for rel, items in sorted(dcp.shards.items()):
         file = here.get(rel)
         if file is None or file.bad:
@@ -1923,8 +1928,7 @@ def compare(entry, before, after):
     if gone:
         lasting = next_one is not None and all(n not in next_one for n in gone)
         words = "the checkpoint before has %s, this one has not" % some(gone)
-        entry.say("C19", words, sorted(gone)[0], "warn" if lasting else "fail")
-        entry.absent += [] if lasting else gone
+        entry.lacks("C19", words, gone, "warn" if lasting else "fail")
     newest = before.facts.get("newest", 0)
     dated = [f for f in now.values() if STATE_FILE.search(f.name)]
     stale = [f for f in dated if f.st.st_mtime < newest and entry.step != before.step]
