@@ -30,12 +30,17 @@ _ORDER = tuple(Effect)
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What all steps of one plan are bound to; ``select`` is None where there is no inventory."""
+    """What all steps of one plan are bound to.
+
+    ``select`` is None where there is no inventory; ``stand_ins`` are then the variables whose
+    values only an inventory or the operator knows.
+    """
 
     verbs: Verbs
     check_names: Collection[str]
     select: Select | None
     only: frozenset[str] | None = None
+    stand_ins: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -189,6 +194,8 @@ class Binding:
         except TemplateError as error:
             self.tell(error.message, error.remedy, key)
             return CommonKeys.model_fields[key].default
+        if self._names(value) & self.ground.stand_ins:
+            return CommonKeys.model_fields[key].default
         return value if key in _AT_START else shown
 
     def _params(self) -> tuple[BaseModel | None, str]:
@@ -215,7 +222,7 @@ class Binding:
         return self.verb.name if name == ARGUMENT else name
 
     def _is_late(self, value: Any) -> bool:
-        return bool(self._names(value) & set(self.scope.later))
+        return bool(self._names(value) & (set(self.scope.later) | self.ground.stand_ins))
 
     @staticmethod
     def _names(value: Any) -> frozenset[str]:

@@ -250,7 +250,7 @@ class CommonKeys(_Keys):
             {
                 "anyOf": [
                     {"enum": [word.value for word in OnFail]},
-                    {"type": "array", "items": {"$ref": "#/definitions/step"}, "minItems": 1},
+                    {"type": "array", "items": {"type": "object"}, "minItems": 1},
                 ]
             }
         ),

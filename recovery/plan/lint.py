@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from recovery.errors import InputError
 from recovery.plan.bind import Ground
@@ -10,7 +11,8 @@ from recovery.plan.builder import Binder
 from recovery.plan.expand import Load, expand
 from recovery.plan.problems import Problem, problem
 from recovery.plan.reader import Runbook, Verbs, find_problems
-from recovery.plan.scope import Scope, global_scope
+from recovery.plan.scope import global_scope
+from recovery.plan.template import FOLD
 
 
 def lint(
@@ -48,18 +50,15 @@ def _unread(error: InputError, source: str) -> Problem:
 
 def _in_use(runbook: Runbook, ground: Ground, load: Load, known: Collection[str]) -> list[Problem]:
     expansion = expand(runbook, ground.verbs, load)
-    scope, problems = global_scope(expansion.declared, {}, {})
-    binder = Binder(ground, _of_any_cluster(scope, known))
+    missing = {n for n, one in expansion.declared.items() if one.value is None}
+    stand_ins = frozenset(missing | (set(known) - set(expansion.declared)))
+    scope, problems = global_scope(expansion.declared, dict.fromkeys(stand_ins, "given"), {})
+    binder = Binder(
+        replace(ground, stand_ins=stand_ins), scope.with_values({"cluster": "any", FOLD: None})
+    )
     binder.bind_all(expansion)
     problems += expansion.problems + binder.problems
     if not runbook.fragment and not runbook.nodes:
         message, remedy = "this says no nodes", 'add nodes: "@GROUP", or a node expression'
         problems.append(problem(runbook.document.place(), message, remedy))
     return problems
-
-
-def _of_any_cluster(scope: Scope, known: Collection[str]) -> Scope:
-    """The scope with a stand-in for what an inventory or the operator gives."""
-    given = {name: "inventory" for name in known if name not in scope.values}
-    asked = {name: "given" for name, value in scope.values.items() if value is None}
-    return scope.with_values({"cluster": "any", **given, **asked})

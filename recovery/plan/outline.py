@@ -75,9 +75,9 @@ def _counted(nodes: tuple[str, ...], fold: Fold) -> str:
 
 
 def _step(step: Step, number: str, plan: Plan, fold: Fold) -> Iterator[str]:
+    pad = " " * (len(number) + 2)
     where = f"the first still in of {fold(step.nodes)}" if step.head_only else None
     yield f"{number}. {step.id}  [{step.effect}]  {where or _counted(step.nodes, fold)}"
-    pad = " " * (len(number) + 2)
     yield f"{pad}{step.describe}"
     if step.when:
         yield f"{pad}only when {step.when}"
@@ -86,12 +86,22 @@ def _step(step: Step, number: str, plan: Plan, fold: Fold) -> Iterator[str]:
         yield f"{pad}$ {first}"
         yield from (f"{pad}  {line}" for line in more)
     yield f"{pad}{'; '.join(_limits(step, plan))}"
-    if step.late:
-        yield f"{pad}known later: {', '.join(step.late)}"
+    yield from (f"{pad}{line}" for line in _details(step))
     if step.on_fail_steps:
         yield f"{pad}where it fails, these, then once more:"
     for i, repair in enumerate(step.on_fail_steps, 1):
         yield from _step(repair, f"{pad}{i}", plan, fold)
+
+
+def _details(step: Step) -> Iterator[str]:
+    if asked := (*step.expect, *([f"the same {step.agree}"] if step.agree else ())):
+        yield f"expects {'; '.join(asked)}"
+    if step.env:
+        yield f"environment: {', '.join(step.env)}"
+    if step.save:
+        yield f"saves {', '.join(step.save)}"
+    if step.late:
+        yield f"known later: {', '.join(step.late)}"
 
 
 def _limits(step: Step, plan: Plan) -> Iterator[str]:

@@ -45,6 +45,8 @@ def _step_schema(name: str, about: str, params: type[BaseModel]) -> dict[str, An
     own = _properties(params)
     argument = own.pop(ARGUMENT, {})
     common = _properties(CommonKeys)
+    word, _ = common["on_fail"]["anyOf"][0]["anyOf"]
+    common["on_fail"]["anyOf"] = [word, _STEPS]
     return {
         **_object({name: {**argument, "description": about}, **common, **own}),
         "required": [name],

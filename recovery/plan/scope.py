@@ -26,7 +26,9 @@ RUN_ID = "run"
 RESERVED = ("nodes", "cluster", RUN_ID, FOLD)
 """Names that every template knows: this step's nodes, the cluster, the run's id, the folding."""
 
-_LOOKS_SECRET = re.compile(r"(?i)passw|secret|token|passphrase|private_key|credential|_pass$")
+_LOOKS_SECRET = re.compile(
+    r"(?i)(passw|secret|token|passphrase|private_key|credential)(?!.*_file$)|_pass$"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,12 @@ class Quoted(str):
     __slots__ = ()
 
 
+class Line(str):
+    """Text that the operator calls a shell line of its own, by ``| line``."""
+
+    __slots__ = ()
+
+
 class Shown(str):
     """Text that stands for a value not known yet: shown to people, never run."""
 
@@ -50,6 +56,17 @@ def quote(value: object) -> Quoted:
     return Quoted(shlex.quote(text))
 
 
+def as_line(value: object) -> Line:
+    """The value as a part of a shell line, taken as it stands: for whole commands in variables.
+
+    Raises:
+        TemplateError: no text, or an empty one.
+    """
+    if not isinstance(value, str) or not value.strip() or MARK in value:
+        raise _refused(value, "not a shell line", "give it a command as text")
+    return Line(value)
+
+
 def in_line(value: object) -> str:
     """What a value becomes where a template puts it into a shell line.
 
@@ -58,7 +75,7 @@ def in_line(value: object) -> str:
     """
     if isinstance(value, Quoted):
         return f"{MARK}{value}{MARK}"
-    if isinstance(value, Shown):
+    if isinstance(value, (Line, Shown)):
         return value
     if value is None:
         raise _refused(None, "no value", "set the variable, with -e NAME=VALUE for one run")

@@ -16,7 +16,7 @@ from jinja2 import meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from recovery.errors import TemplateError
-from recovery.plan.shell import MARK, Quoted, Shown, in_line, quote, settle
+from recovery.plan.shell import MARK, Quoted, Shown, as_line, in_line, quote, settle
 from recovery.registry import did_you_mean
 
 FOLD = "fold"
@@ -58,6 +58,7 @@ def _environment(finalize: Callable[[Any], str]) -> jinja2.Environment:
     env.globals = {"range": env.globals["range"]}
     del env.filters["random"]
     env.filters["q"] = quote
+    env.filters["line"] = as_line
     env.filters["fold"] = _fold
     return env
 
