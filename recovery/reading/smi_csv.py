@@ -90,7 +90,9 @@ def _why_cut(cells: list[list[str]], n_columns: int, *, whole_end: bool) -> str:
     if whole_end or not cells:
         return "" if whole_end else "the text ends within its header"
     last, peers = cells[-1][-1], {row[-1] for row in cells[:-1]}
-    if last in peers or cell.is_absent(last) or last in {"Active", "Not Active", "Success"}:
+    if last and (
+        last in peers or cell.is_absent(last) or last in {"Active", "Not Active", "Success"}
+    ):
         return ""
     return f"the text ends within a line: {last[:60]!r}"
 

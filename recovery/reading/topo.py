@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from recovery.errors import ParseError
 from recovery.model.output import Printed
 from recovery.reading.asked import tool_asked
-from recovery.reading.plain import plain_lines
+from recovery.reading.plain import ends_with_newline, plain_lines
 from recovery.reading.topo_rocm import looks_like_rocm, read_rocm
 from recovery.reading.topo_words import Topology
 
@@ -42,6 +42,7 @@ class _Parts:
     legend: dict[str, str] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)
     last: str = ""
+    whole_end: bool = True
 
 
 def looks_like_topology(printed: Printed) -> bool:
@@ -67,6 +68,7 @@ def read_topology(printed: Printed) -> Topology:
     if start is None:
         raise _no_matrix(printed, lines)
     parts = _split(lines[start:])
+    parts.whole_end = ends_with_newline(printed.text)
     return _topology(parts, timed_out=printed.exit_status in (124, 137, 143))
 
 
@@ -188,15 +190,21 @@ def _why_cut(parts: _Parts, gpus: Sequence[str], nics: Sequence[str]) -> str:
     for name, cells in parts.rows.items():
         if len(cells) != len(parts.header):
             return f"the row of {name} has {len(cells)} of {len(parts.header)} links"
+    return _legend_cut(parts, nics)
+
+
+def _legend_cut(parts: _Parts, nics: Sequence[str]) -> str:
     if _LAST_WORD not in parts.words:
         return "the legend under the matrix is missing or cut"
     by_number = [nic for nic in nics if re.fullmatch(r"NIC\d+", nic)]
+    if not by_number:
+        whole = parts.last.rstrip().endswith("NVLinks")
+        return "" if whole else "the legend under the matrix is cut"
     unnamed = [nic for nic in by_number if nic not in parts.legend]
     if unnamed:
         return f"the legend of the adapters lacks {unnamed[0]}"
-    if not by_number and not parts.last.rstrip().endswith("NVLinks"):
-        return "the legend under the matrix is cut"
-    return ""
+    whole = parts.whole_end or parts.legend[by_number[-1]][-1:].isdigit()
+    return "" if whole else "the legend of the adapters is cut"
 
 
 def nearest_nics(topology: Topology) -> dict[str, str]:

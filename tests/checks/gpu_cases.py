@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from recovery.checks.dcgm_diag import DCGM_DIAG
+from recovery.checks.driver_match import DRIVER_MATCH
 from recovery.checks.gpu_count import GPU_COUNT
 from recovery.checks.gpu_ecc import GPU_ECC
 from recovery.checks.gpu_fabric import GPU_FABRIC
@@ -35,6 +37,8 @@ STATUS = {
     "unreadable": Level.UNKNOWN,
 }
 CHECKS: tuple[AnyCheck, ...] = (
+    DCGM_DIAG,
+    DRIVER_MATCH,
     GPU_COUNT,
     GPU_ECC,
     GPU_FABRIC,
