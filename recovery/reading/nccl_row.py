@@ -1,0 +1,66 @@
+"""The values that every layout of nccl-tests output is read into."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One payload: bandwidths in GB/s of the out-of-place and the in-place run.
+
+    ``wrong`` counts wrong elements; None where that direction was not validated. ``max_error``
+    is the maximal difference of builds before v2.13, where a small number is correct.
+    """
+
+    size_bytes: int
+    time_us: float
+    algbw_gb_per_s: float
+    busbw_gb_per_s: float
+    wrong: float | None = None
+    in_place_busbw_gb_per_s: float | None = None
+    in_place_wrong: float | None = None
+    max_error: float | None = None
+
+    @property
+    def n_wrong(self) -> float:
+        """Wrong elements in both directions."""
+        return (self.wrong or 0.0) + (self.in_place_wrong or 0.0)
+
+    @property
+    def n_wrong_directions(self) -> int:
+        """How many of the two directions had wrong elements."""
+        return sum(1 for n in (self.wrong, self.in_place_wrong) if n)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One rank: the name its node gave itself and the GPU it used."""
+
+    rank: int
+    host: str
+    device: int
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """The report itself, without failures: rows, ranks, closing summary.
+
+    ``started`` claims that nccl-tests printed anything of its own. ``started_size_bytes`` is the
+    payload of a row that began and never ended.
+    """
+
+    started: bool = False
+    collective: str = ""
+    devices: tuple[Device, ...] = ()
+    n_ranks: int | None = None
+    copies: int = 1
+    rows: tuple[Row, ...] = ()
+    started_size_bytes: int | None = None
+    out_of_bounds: int | None = None
+    mean_busbw_gb_per_s: float | None = None
+    reduced_max_bytes: int | None = None
+    complete: bool = False
+    has_environment: bool = False  # the JSON layout dumps the whole environment, secrets too
+    is_json: bool = False
