@@ -12,6 +12,7 @@ from recovery.model.runbook import Place
 
 # What reaches ssh must not look like an option or carry blanks; a template never was rendered.
 _WORD = re.compile(r"[^\s\-{][^\s{]*")
+_DIGITS = re.compile(r"[0-9]{1,5}")
 _LABEL = re.compile(r"(?!.*\{\{)\S(?:.*\S)?")
 
 _REMEDIES = {
@@ -77,7 +78,7 @@ def _port(variables: Mapping[str, object]) -> int | None:
     value = variables.get("ansible_port")
     if value is None:
         return None
-    if isinstance(value, str) and value.isascii() and value.isdigit():
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= 65535:
         raise ValueError("ansible_port")

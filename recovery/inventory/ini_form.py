@@ -90,7 +90,7 @@ class _Reader:
         places: dict[str, Place] = {}
         for assignment in assignments:
             name, equals, value = assignment.partition("=")
-            column = line.find(f"{name}=", len(pattern)) + 1 or place.column
+            column = line.find(f"{name}{equals}", len(pattern)) + 1 or place.column
             here = Place(place.file, place.line, column)
             if not equals or not name:
                 raise InventoryError(

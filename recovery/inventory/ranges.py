@@ -11,11 +11,12 @@ from recovery.errors import InputError
 MOST_NAMES = 1_000_000
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_NAME_OR_ADDRESS = re.compile(r"[A-Za-z0-9_:][A-Za-z0-9_.:%-]*")
-_PORT = re.compile(r"(?P<rest>(?:[^\[\]:]|\[[^\[\]]*\])+):(?P<port>[0-9]+)")
+_ADDRESS = re.compile(r"(?=.*:.*:)[A-Za-z0-9_:][A-Za-z0-9_.:%-]*")  # IPv6 has two colons or more
+_PORT = re.compile(r"(?P<rest>(?:[^\[\]:]|\[[^\[\]]*\])+):(?P<port>[0-9]{1,5})")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-_COLONS = re.compile(r"(?P<first>[0-9]*|[A-Za-z]):(?P<last>[0-9]+|[A-Za-z])(?::(?P<step>[0-9]+))?")
-_DASHES = re.compile(r"(?P<first>[0-9]+)(?:-(?P<last>[0-9]+)(?:/(?P<step>[0-9]+))?)?")
+_N = "[0-9]{1,12}"
+_COLONS = re.compile(rf"(?P<first>(?:{_N})?|[A-Za-z]):(?P<last>{_N}|[A-Za-z])(?::(?P<step>{_N}))?")
+_DASHES = re.compile(rf"(?P<first>{_N})(?:-(?P<last>{_N})(?:/(?P<step>{_N}))?)?")
 
 
 class PatternError(InputError):
@@ -40,7 +41,8 @@ def expand_pattern(pattern: str) -> tuple[str, ...]:
     parts = _BRACKETS.split(pattern)  # text, inside, text, inside, ..., text
     if any("[" in text or "]" in text for text in parts[::2]):
         raise PatternError(f"bracket not closed in {pattern!r}", remedy="write node[001-128]")
-    if not _NAME_OR_ADDRESS.fullmatch("0".join(parts[::2])):
+    outside = "0".join(parts[::2])
+    if not _NAME.fullmatch(outside) and not _ADDRESS.fullmatch(outside):
         raise PatternError(
             f"{pattern[:60]!r} cannot be a node's name",
             remedy="use letters, digits, '.', '_' and '-', a letter or digit first",
@@ -66,7 +68,7 @@ def _inside(body: str, pattern: str) -> list[str]:
 def _span(found: re.Match[str] | None, part: str, pattern: str) -> list[str]:
     if found is None:
         raise PatternError(
-            f"{part!r} in {pattern!r} is not a range",
+            f"{part[:60]!r} in {pattern[:60]!r} is not a range",
             remedy="write [001-128], [1,3,5-9], [001:128] or [a:f]",
         )
     first = found["first"] or "0"

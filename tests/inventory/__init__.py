@@ -1,0 +1,1 @@
+"""Inventory: reading, selecting, folding, profiles."""
