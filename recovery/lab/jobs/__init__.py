@@ -1,0 +1,1 @@
+"""What the lab's nodes compute: a real, small training job."""
