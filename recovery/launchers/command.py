@@ -14,7 +14,7 @@ from recovery.model.result import NodeResult
 from recovery.model.verdict import Finding, failed, passed, unknown
 
 DEFAULT_PORT = 29500  # torchrun's own default for the rendezvous
-ALREADY_RUNS = 75  # detach.sh: a job of this name runs; it prints the pid
+ALREADY_RUNS = 5  # detach.sh: a job of this name still runs; it prints the pid
 
 
 def _launch(
@@ -35,7 +35,7 @@ def _launch(
         return node_result(node.name, output, [finding], values=told(output))
 
     results = world.fan_out(nodes, start)
-    fresh = [n for n in nodes if results[n.name].values.get("started") == "yes"]
+    fresh = [n for n in nodes if results[n.name].values.get("state") == "started"]
     if any(r.verdict.level.blocks for r in results.values()) and fresh:
         _take_back(fresh, str(job["name"]), world)
     return results
@@ -75,8 +75,9 @@ def _finding(output: Output, *, ours: bool) -> Finding:
     by_ending = ending_finding(output)
     if by_ending:
         return by_ending
-    pid = told(output).get("pid", "unknown")
-    if output.exit_status == 0:
+    values = told(output)
+    pid = values.get("pid", "unknown")
+    if output.exit_status == 0 and values.get("state") == "started":
         return passed(f"started, pid {pid}")
     if output.exit_status == ALREADY_RUNS and ours:
         return passed(f"runs already, pid {pid}: this run started it")
@@ -86,7 +87,7 @@ def _finding(output: Output, *, ours: bool) -> Finding:
             remedy="stop it, or give this one another name",
             code="launch.already-runs",
         )
-    words = (output.error_text.strip().splitlines() or ["no reason given"])[-1]
+    words = values.get("reason") or (output.error_text.strip() or "no reason given")
     return unknown(
         f"not started: {words[:160]}",
         remedy="run the launch line by hand on this node",
