@@ -24,6 +24,17 @@ except ImportError:  # PyYAML without libyaml: slower, same answers
 
 Path = tuple[str | int, ...]
 
+
+class _PlainLoader(_Loader):
+    """The scanner alone: tags that nobody wrote are not worked out, `_Reader` reads scalars."""
+
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> str:
+        """No tag, unless one is written."""
+        return ""
+
+
+_MOST_VALUES = 2_000_000
+_LONGEST_INT = 30  # far beyond any size in bytes; Python itself refuses 4,300 digits
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|(0|[1-9][0-9]*)\.[0-9]*)([eE][-+][0-9]+)?")
 _WORDS: dict[str, Any] = {
@@ -73,7 +84,7 @@ def read_yaml(text: str, source: str) -> Document:
             number, a tag, an alias into itself, or a scalar that is ambiguous between versions.
     """
     try:
-        root = yaml.compose(text, Loader=_Loader)
+        root = yaml.compose(text, Loader=_PlainLoader)
     except yaml.YAMLError as error:
         raise _broken(error, source) from error
     if root is None:
@@ -93,7 +104,7 @@ def read_scalar(text: str, source: str) -> Any:
     """
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         return read_yaml(text, source).value
-    mark = yaml.Mark(source, 0, 0, 0, None, None)
+    mark = yaml.Mark(source, 0, 0, 0, None, None)  # type: ignore[arg-type]  # no buffer: the stub errs
     return _Reader(source, {}).scalar(yaml.ScalarNode("", text, mark, mark))
 
 
@@ -114,6 +125,11 @@ class _Reader:
         self.marks[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node)
+        self.refuse_tag(node)
+        if len(self.marks) > _MOST_VALUES:
+            raise self.error(
+                node, f"more than {_MOST_VALUES} values", "aliases of aliases? write less"
+            )
         if id(node) in self.open_nodes:
             raise self.error(node, "an alias that contains itself", "write the value out")
         self.open_nodes.add(id(node))
@@ -124,6 +140,10 @@ class _Reader:
         )
         self.open_nodes.discard(id(node))
         return value
+
+    def refuse_tag(self, node: yaml.Node) -> None:
+        if node.tag:
+            raise self.error(node, f"tag {node.tag!r} is not read here", "leave the tag out")
 
     def items(self, node: yaml.Node, path: Path) -> list[Any]:
         return [self.read(child, (*path, i)) for i, child in enumerate(node.value)]
@@ -152,11 +172,9 @@ class _Reader:
 
     def scalar(self, node: yaml.ScalarNode) -> Any:
         text: str = node.value
-        tag = node.tag or ""
-        if tag and not tag.startswith("tag:yaml.org,2002:"):
-            raise self.error(node, f"tag {tag!r} is not read here", "leave the tag out")
-        if node.style:  # quoted or a block: text as it stands
+        if node.tag == "tag:yaml.org,2002:str" or node.style:  # quoted or a block: as it stands
             return text
+        self.refuse_tag(node)
         if text in _WORDS:
             return _WORDS[text]
         if text[0] not in _MAY_DIFFER:
@@ -165,6 +183,8 @@ class _Reader:
 
     def number_or_text(self, node: yaml.Node, text: str) -> Any:
         if _INT.fullmatch(text):
+            if len(text) > _LONGEST_INT:
+                raise self.error(node, f"a number of {len(text)} digits", "quote it for text")
             return int(text)
         if _FLOAT.fullmatch(text):
             return float(text)

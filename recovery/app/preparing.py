@@ -104,7 +104,7 @@ def _asked_ansible(path: Path) -> str:
             remedy="pip install 'recover[ansible]'",
         )
     asked = subprocess.run(
-        [tool, "-i", str(path), "--list"], capture_output=True, text=True, timeout=120, check=False
+        [tool, "-i", str(path), "--list", "--export"], capture_output=True, text=True, timeout=120, check=False
     )
     try:
         json.loads(asked.stdout)
@@ -112,7 +112,7 @@ def _asked_ansible(path: Path) -> str:
         words = (asked.stderr.strip().splitlines() or ["it printed nothing"])[-1]
         raise InventoryError(
             f"{path}: ansible-inventory failed: {words[:200]}",
-            remedy=f"ansible-inventory -i {path} --list",
+            remedy=f"ansible-inventory -i {path} --list --export",
         ) from error
     return asked.stdout
 
