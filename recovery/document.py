@@ -172,9 +172,10 @@ class _Reader:
 
     def scalar(self, node: yaml.ScalarNode) -> Any:
         text: str = node.value
-        if node.tag == "tag:yaml.org,2002:str" or node.style:  # quoted or a block: as it stands
+        if node.tag != "tag:yaml.org,2002:str":
+            self.refuse_tag(node)
+        if node.tag or node.style:  # said to be text, quoted, or a block: as it stands
             return text
-        self.refuse_tag(node)
         if text in _WORDS:
             return _WORDS[text]
         if text[0] not in _MAY_DIFFER:

@@ -80,15 +80,15 @@ def test_a_job_that_this_run_started_before_it_was_interrupted_is_found_and_kept
     assert len(world.intents) == 1
 
 
-@pytest.mark.parametrize(
-    "output", [Output(Ending.NEVER_STARTED), finished("state=failed\nreason=no space\n", status=6)]
-)
 def test_an_answer_without_words_is_not_a_start():
     results, _, _ = launched(lambda node, command: finished(""))
 
     assert results["a"].verdict.level is Level.UNKNOWN
 
 
+@pytest.mark.parametrize(
+    "output", [Output(Ending.NEVER_STARTED), finished("state=failed\nreason=no space\n", status=6)]
+)
 def test_half_a_job_is_taken_back(output):
     results, seen, _ = launched(lambda node, command: STARTED if node.name == "a" else output)
 
