@@ -193,7 +193,9 @@ def exact_duration(seconds: float) -> str:
     for unit in ("d", "h", "m"):
         if seconds >= _UNITS_S[unit] and seconds % _UNITS_S[unit] == 0:
             return f"{int(seconds / _UNITS_S[unit])}{unit}"
-    return f"{seconds:g}s" if seconds >= 1 or seconds == 0 else f"{seconds * 1000:g}ms"
+    if seconds == int(seconds):
+        return f"{int(seconds)}s"
+    return f"{seconds}s" if seconds >= 1 else f"{seconds * 1000:g}ms"
 
 
 def show_duration(seconds: float) -> str:

@@ -172,7 +172,7 @@ Name = Annotated[str, _grammar(_identifier, templates=False), WithJsonSchema({"t
 Text = Annotated[str, _grammar(_text), WithJsonSchema({"type": "string", "minLength": 1})]
 Expression = Annotated[str, _grammar(_text, templates=False), WithJsonSchema({"type": "string"})]
 Expressions = Annotated[tuple[str, ...], _grammar(_texts, templates=False), _TEXTS]
-Texts = Annotated[tuple[str, ...], _grammar(_texts), _TEXTS]
+Texts = Annotated[tuple[str, ...], _grammar(_texts, templates=False), _TEXTS]
 Duration = Annotated[float | str, _grammar(_positive_duration), WithJsonSchema(_DURATION_SCHEMA)]
 Whole = Annotated[int | str, _grammar(_whole), WithJsonSchema(_COUNT)]
 Flag = Annotated[bool, _grammar(_flag, templates=False), WithJsonSchema({"type": "boolean"})]

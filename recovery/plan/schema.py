@@ -18,7 +18,7 @@ _DROPPED = ("title", "default")
 
 def runbook_schema(verbs: Verbs) -> dict[str, Any]:
     """The schema of a runbook or fragment file, for these verbs."""
-    definitions: dict[str, Any] = {"step": {"oneOf": []}}
+    definitions: dict[str, Any] = {"step": {"oneOf": []}, **_common_definitions()}
     for name, verb in verbs.items():
         definitions["step"]["oneOf"].append({"$ref": f"#/definitions/{name}"})
         definitions[name] = _step_schema(name, verb.about, verb.params)
@@ -41,12 +41,17 @@ def runbook_schema(verbs: Verbs) -> dict[str, Any]:
     }
 
 
-def _step_schema(name: str, about: str, params: type[BaseModel]) -> dict[str, Any]:
-    own = _properties(params)
-    argument = own.pop(ARGUMENT, {})
+def _common_definitions() -> dict[str, Any]:
     common = _properties(CommonKeys)
     word, _ = common["on_fail"]["anyOf"][0]["anyOf"]
     common["on_fail"]["anyOf"] = [word, _STEPS]
+    return {f"key-{key}": one for key, one in common.items()}
+
+
+def _step_schema(name: str, about: str, params: type[BaseModel]) -> dict[str, Any]:
+    own = _properties(params)
+    argument = own.pop(ARGUMENT, {})
+    common = {key: {"$ref": f"#/definitions/key-{key}"} for key in CommonKeys.model_fields}
     return {
         **_object({name: {**argument, "description": about}, **common, **own}),
         "required": [name],
@@ -69,7 +74,9 @@ def _or_template(schema: dict[str, Any]) -> dict[str, Any]:
         return {k: v for k, v in schema.items() if k != "format"}
     about = {"description": schema["description"]} if "description" in schema else {}
     inner = {k: v for k, v in schema.items() if k != "description"}
-    return {"anyOf": [inner, TEMPLATE_SCHEMA], **about}
+    # A list of one word may be written as the word.
+    text = {"type": "string"} if schema.get("type") == "array" else TEMPLATE_SCHEMA
+    return {"anyOf": [inner, text], **about}
 
 
 def _draft7(schema: Any, nested: Mapping[str, Any]) -> Any:

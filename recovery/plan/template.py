@@ -36,7 +36,7 @@ _BROKEN = (
 
 @jinja2.pass_context
 def _fold(context: jinja2.runtime.Context, names: Any) -> str:
-    fold = context.resolve(FOLD)
+    fold = context.get(FOLD)
     listed = (names,) if isinstance(names, str) else tuple(names)
     return str(fold(listed)) if callable(fold) else ", ".join(listed)
 

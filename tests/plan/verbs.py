@@ -110,10 +110,7 @@ VERBS = {
         verb("report", NamesParams, on_nodes=False),
     )
 }
-CHECKS = (
-    "gpu.count gpu.state gpu.ecc gpu.thermal gpu.power gpu.memory gpu.topology gpu.xid "
-    "driver.match ib.state"
-).split()
+CHECKS = ("gpu.count", "gpu.ecc", "gpu.thermal", "gpu.topology", "gpu.xid", "driver.match")
 
 
 def cluster(n_nodes: int = 4, **variables: object) -> Inventory:
