@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import socket
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,8 +24,8 @@ from recovery.transports.ssh.watch import Watch
 from recovery.transports.ssh.wire import NodeTransport, dial
 
 AT_ONCE = 8  # connections opened at once through one bastion or to one address (MaxStartups is 10)
-BUSY_TRIES = 4
-BUSY_WAIT_S = 0.4
+BUSY_TRIES = 7
+BUSY_WAIT_S = 0.15  # then twice as long each time
 
 
 class ConnectError(Exception):
@@ -58,6 +60,7 @@ class Connector:
         self._keys = Keys()
         self._shared = _Shared()
         self._watch = Watch()
+        self._tickets = itertools.count()
 
     def open(self, target: Target, deadline: float) -> NodeTransport:
         """A logged-in session with a node.
@@ -65,13 +68,14 @@ class Connector:
         Raises:
             ConnectError: with its class: connect, busy, auth, hostkey.
         """
+        ticket = next(self._tickets)
         for attempt in range(1, BUSY_TRIES + 1):
             try:
                 with self._door(target, deadline):
                     transport: NodeTransport = self._open_once(target, deadline).transport
                     return transport
             except ConnectError as error:
-                pause_s = BUSY_WAIT_S * 2**attempt * _spread(target.where)
+                pause_s = BUSY_WAIT_S * 2**attempt * _spread(f"{target.where} {ticket}")
                 if error.trouble != "busy" or attempt == BUSY_TRIES:
                     raise
                 if time.monotonic() + pause_s >= deadline:
@@ -245,8 +249,8 @@ def _words(error: BaseException) -> str:
 
 
 def _spread(name: str) -> float:
-    """0.5 to 1.5, by the name: so that those who were refused together do not come together."""
-    return 0.5 + (sum(name.encode()) * 2654435761 % 1000) / 1000
+    """0.5 to 1.5, by the name: those who were refused together shall not come back together."""
+    return 0.5 + zlib.crc32(name.encode()) / 2**32
 
 
 def resolve(config: SshConfig, node: Any) -> Target:

@@ -40,6 +40,7 @@ class SshTransport:
         self._lines: dict[tuple[str, ...], _Line] = {}
         self._running: set[Running] = set()
         self._lock = threading.Lock()
+        self._forgotten: list[NodeTransport] = []
         self._stopped = False
 
     def run(self, node: Node, command: Command) -> Output:
@@ -67,9 +68,9 @@ class SshTransport:
         with self._lock:
             self._stopped = True
             lines, self._lines = list(self._lines.values()), {}
-        for line in lines:
-            if line.session is not None:
-                line.session.close()
+        sessions = [line.session for line in lines if line.session is not None]
+        for session in [*sessions, *self._forgotten]:
+            session.close()
         self._connector.close()
 
     def _carry_out(
@@ -89,11 +90,18 @@ class SshTransport:
         finally:
             with self._lock:
                 self._running.discard(running)
-        if ended.status is None:
-            session.close()  # it does not answer, or is gone: the next command logs in again
-        else:
-            channel.close()
+        channel.close()
+        if ended.status is None and ended.cut is not Cut.NOT:
+            self._forget(session)
         return output(command, mark, ended)
+
+    def _forget(self, session: NodeTransport) -> None:
+        """Lets the next command log in anew; other commands may still have an answer to come."""
+        with self._lock:
+            lines = [line for line in self._lines.values() if line.session is session]
+            self._forgotten.append(session)
+        for line in lines:
+            line.session = None
 
     def _channel(self, node: Node, deadline: float) -> tuple[paramiko.Channel, NodeTransport]:
         session, is_new = self._session(node, deadline)
@@ -133,6 +141,7 @@ class SshTransport:
 
 
 def _why_lost(session: NodeTransport, started: float) -> str:
+    session.join(0.5)  # it closes its channels just before it ends
     if session.is_active():
         return ""
     after_s = time.monotonic() - started

@@ -130,3 +130,4 @@ class NodeTransport(paramiko.Transport):
         with contextlib.suppress(OSError, AttributeError):
             self.sock.shutdown(socket.SHUT_RDWR)
         super().close()
+        self.sock.close()  # paramiko leaves it open where the session ended before we asked
