@@ -69,7 +69,7 @@ def lose_power_in_save(farm: Farm, layout: Layout) -> None:
         _refuse_dead_job(job, layout)
         whole = [n for n in names if n not in pauses]
         return all(_is_saved(layout, n, _TORN_AT) for n in whole) and all(
-            _folder(layout, n, _TORN_AT).joinpath("optimizer.pt").exists() for n in torn
+            _size(_folder(layout, n, _TORN_AT) / "optimizer.pt") > 0 for n in torn
         )
 
     _wait(in_save, f"the save of iteration {_TORN_AT}")
@@ -149,6 +149,10 @@ def _is_saved(layout: Layout, name: str, step: int) -> bool:
     """The job writes its log line about a save after the last byte."""
     log = layout.home(name) / "log" / "train.log"
     return log.exists() and f"saved checkpoint-{step}\n" in log.read_text(errors="replace")
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
 
 
 def _saved_everywhere(farm: Farm, layout: Layout, step: int) -> bool:
