@@ -8,7 +8,7 @@ import secrets
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +84,13 @@ def read_inventory(cluster: str) -> Inventory:
         InventoryError: it cannot be found or read.
     """
     path = files.inventory_path(cluster)
-    name = path.stem
     text, source = files.find_inventory(cluster)
     if _is_dynamic(path, text):
-        return inventories.read_ansible_list(_asked_ansible(path), source, name=name)
-    return inventories.read_inventory(text, source, name=name)
+        found = inventories.read_ansible_list(_asked_ansible(path), source, name=path.stem)
+    else:
+        found = inventories.read_inventory(text, source, name=path.stem)
+    named = found.variables.get("cluster")
+    return replace(found, name=named) if isinstance(named, str) and named else found
 
 
 def _is_dynamic(path: Path, text: str) -> bool:
@@ -104,7 +106,11 @@ def _asked_ansible(path: Path) -> str:
             remedy="pip install 'recover[ansible]'",
         )
     asked = subprocess.run(
-        [tool, "-i", str(path), "--list", "--export"], capture_output=True, text=True, timeout=120, check=False
+        [tool, "-i", str(path), "--list", "--export"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     try:
         json.loads(asked.stdout)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -138,6 +138,7 @@ class _Sitting:
     clock: RealClock
     folder: RunFolder
     story: RunStory
+    reported: list[str] = field(default_factory=list)
 
     def carry_out(self, first: Event) -> RunEnd:
         journal = FileJournal(self.folder.journal)
@@ -155,7 +156,10 @@ class _Sitting:
                 started_at=self.clock.monotonic(),
                 probe=self.options.probe,
             )
-            return run.carry_out()
+            end = run.carry_out()
+            # A report step cannot know the end of its own run: write its files once more.
+            write_reports(self.folder, tuple(dict.fromkeys(self.reported)))
+            return end
         finally:
             transports.close()
             journal.close()
@@ -198,6 +202,7 @@ class _Sitting:
         )
 
     def _report(self, formats: tuple[str, ...]) -> tuple[str, ...]:
+        self.reported.extend(formats)
         return write_reports(self.folder, formats)
 
 

@@ -83,7 +83,7 @@ def _findings(story: RunStory, fold: Fold) -> list[dict[str, str]]:
         {
             "level": f.level.word,
             "nodes": fold(f.nodes) if f.nodes else "the step",
-            "finding": f"{f.component}: {f.finding}" if f.component else f.finding,
+            "finding": f.finding if f.component in f.finding else f"{f.component}: {f.finding}",
             "remedy": f.remedy,
             "step": f.step,
         }

@@ -39,6 +39,7 @@ class View:
         self._fold = fold
         self._quiet = quiet
         self._story = RunStory()
+        self._last = ""
         live = self._console.is_terminal and not quiet
         self._live = _live_table(self._console, self._table) if live else None
 
@@ -57,7 +58,9 @@ class View:
         if self._live or self._quiet:
             return
         for line in lines_of(event, self._story, self._fold):
-            self._console.print(Text(line), soft_wrap=True)
+            if line != self._last:  # a node compared with others is told again with the same words
+                self._console.print(Text(line), soft_wrap=True)
+            self._last = line
 
     def recall(self, event: Event) -> None:
         """Takes in what an earlier sitting journaled, without showing it again."""

@@ -6,7 +6,7 @@ from recovery.app import files
 from recovery.errors import InputError, InventoryError, RunbookError
 
 
-@pytest.fixture()
+@pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
