@@ -175,7 +175,10 @@ class Binding:
     def _keys(self) -> CommonKeys | None:
         rendered: dict[str, Any] = {}
         for key, value in self.step.common.items():
-            rendered[key] = value if key in _EXPRESSIONS else self._key(key, value)
+            try:
+                rendered |= {key: value} if key in _EXPRESSIONS else self._key(key, value)
+            except TemplateError as error:
+                self.tell(error.message, error.remedy, key)
         try:
             return CommonKeys.model_validate(rendered, context={"rendered": True})
         except ValidationError as error:
@@ -183,20 +186,16 @@ class Binding:
                 self.tell(fault.message, fault.remedy, *fault.path)
             return None
 
-    def _key(self, key: str, value: Any) -> Any:
+    def _key(self, key: str, value: Any) -> dict[str, Any]:
         """A common key for the plan: rendered, but for those that are when the step starts."""
+        if key == "env":  # the one place where secrets may stand
+            self.scope.check(self._names(value))
+            return {key: value}
         render = self.scope.render if key in _AT_START else self.scope.render_now
-        try:
-            if key == "env":  # the one place where secrets may stand
-                self.scope.check(self._names(value))
-                return value
-            shown = render_inside(value, render)
-        except TemplateError as error:
-            self.tell(error.message, error.remedy, key)
-            return CommonKeys.model_fields[key].default
+        shown = render_inside(value, render)
         if self._names(value) & self.ground.stand_ins:
-            return CommonKeys.model_fields[key].default
-        return value if key in _AT_START else shown
+            return {}
+        return {key: value if key in _AT_START else shown}
 
     def _params(self) -> tuple[BaseModel | None, str]:
         both = {k: v for k, v in self.step.common.items() if k in self.verb.params.model_fields}
