@@ -15,7 +15,7 @@ from recovery.reading.asked import tool_asked
 from recovery.reading.dcgm_json import looks_like_json, read_json
 from recovery.reading.dcgm_text import looks_like_table, read_table
 from recovery.reading.dcgm_words import Diagnosis
-from recovery.reading.plain import plain_lines
+from recovery.reading.plain import plain_lines, short_lines
 
 _NO_ENGINE = re.compile(
     r"unable to (?:establish a connection|connect) to (?:the specified host|host engine)"
@@ -37,7 +37,7 @@ def looks_like_dcgm(printed: Printed) -> bool:
         lines = plain_lines(printed.text)
     except ParseError:
         return False
-    if looks_like_json(printed.text) or looks_like_table(lines):
+    if looks_like_json("\n".join(lines)) or looks_like_table(short_lines(lines)):
         return True
     about = any("host engine" in line.lower() or "dcgm" in line.lower() for line in lines)
     return about and len(lines) <= 12 and any(_ERROR.match(line.strip()) for line in lines)
@@ -53,8 +53,8 @@ def read_dcgm(printed: Printed) -> Diagnosis:
     text = "\n".join(lines)
     if looks_like_json(text):
         found = read_json(text)
-    elif looks_like_table(lines):
-        found = read_table(lines)
+    elif looks_like_table(short_lines(lines)):
+        found = read_table(short_lines(lines))
     else:
         found = _error((*lines, *plain_lines(printed.error_text)), printed.exit_status)
     code = found.dcgm_return if found.dcgm_return is not None else _code(printed.exit_status)

@@ -13,7 +13,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _PREFIXES = (
     # mpirun --tag-output, also with --timestamp-output before it and Open MPI 5's host in it
-    re.compile(r"^(?:[^\[\n]{0,40})?(?P<who>\[\d+,\d+\](?:\[[^\]\n]{1,80}\])?)<std(?:out|err)>: ?"),
+    re.compile(
+        r"^(?:[^\[\n]{0,40})?(?P<who>\[(?:[\w.@-]{1,80}[@,])?\d+,\d+\](?:\[[^\]\n]{1,80}\])?)"
+        r"<std(?:out|err)>: ?"
+    ),
     # syslog and journalctl, classic and ISO time
     re.compile(
         rf"^(?:(?:{_MONTHS}) [ \d]\d \d\d:\d\d:\d\d|\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{{0,16}})"
@@ -27,6 +30,7 @@ _PREFIXES = (
     re.compile(r"^(?P<who>\[?[A-Za-z][\w./-]{0,80}\]?): ?"),
 )
 _WORDS = frozenset({"Error", "Warning", "WARNING", "ERROR", "Legend", "NVML"})
+_LONGEST = 1500
 MAX_CHARACTERS = 32 * 1024 * 1024
 
 
@@ -44,6 +48,11 @@ def plain_lines(text: str) -> tuple[str, ...]:
     clean = _CONTROL.sub("", _ESCAPE.sub("", text.lstrip("\ufeff").replace("\r\n", "\n")))
     lines = [_last_overwrite(line) for line in clean.split("\n")]
     return tuple(_without_prefix(lines))
+
+
+def short_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
+    """The lines that a table can have; a longer one is something else, and costly to match."""
+    return tuple(line for line in lines if len(line) <= _LONGEST)
 
 
 def ends_with_newline(text: str) -> bool:

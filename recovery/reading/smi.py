@@ -10,7 +10,7 @@ from functools import lru_cache
 from recovery.errors import ParseError
 from recovery.model.output import Printed
 from recovery.reading.asked import tool_asked
-from recovery.reading.plain import ends_with_newline, plain_lines
+from recovery.reading.plain import ends_with_newline, plain_lines, short_lines
 from recovery.reading.smi_csv import looks_like_csv, read_csv
 from recovery.reading.smi_errors import Trouble, find_troubles, nvml_version, status_trouble
 from recovery.reading.smi_list import looks_like_list, read_list
@@ -20,6 +20,7 @@ from recovery.reading.smi_words import Form, Snapshot
 from recovery.reading.smi_xml import looks_like_xml, read_xml
 
 _LONGEST_ERROR = 12
+_MOST_KEPT = 2_000_000  # characters of one text in the memory of answers
 _OTHER = re.compile(r"nvidia-smi\s+(topo|dmon|pmon|mig|vgpu|drain|c2c|clocks)\b")
 
 
@@ -28,13 +29,30 @@ def is_smi_command(command: str) -> bool:
     return "nvidia-smi" in command and not _OTHER.search(command)
 
 
-@lru_cache(maxsize=64)
 def read_smi(printed: Printed) -> Snapshot:
     """One snapshot of what was printed.
 
     Raises:
         ParseError: nothing was printed, or what was printed is no answer of nvidia-smi.
     """
+    if len(printed.text) > _MOST_KEPT:
+        return _read(printed)
+    found = _read_once(printed)
+    if isinstance(found, ParseError):
+        raise ParseError(found.message, remedy=found.remedy)
+    return found
+
+
+@lru_cache(maxsize=32)
+def _read_once(printed: Printed) -> Snapshot | ParseError:
+    """The answer or why there is none: a dozen checks ask for the same text."""
+    try:
+        return _read(printed)
+    except ParseError as error:
+        return error
+
+
+def _read(printed: Printed) -> Snapshot:
     lines = plain_lines(printed.text)
     # A tool that is missing says so on standard error, before or instead of any answer.
     troubles = find_troubles((*plain_lines(printed.error_text), *lines))
@@ -58,18 +76,20 @@ def _body(
 ) -> Snapshot | None:
     whole_end = ends_with_newline(printed.text)
     text = "\n".join(lines)
-    kept = tuple(line for line in lines if line.strip()[:200] not in {t.line for t in troubles})
+    said = {trouble.line for trouble in troubles}
+    kept = tuple(line for line in lines if line.strip()[:200] not in said)
+    short = short_lines(kept)
     if looks_like_xml(text):
         return read_xml(text)
-    if looks_like_table(kept):
-        return read_table(kept)
-    if looks_like_list(kept):
+    if looks_like_table(short):
+        return read_table(short)
+    if looks_like_list(short):
         is_nvlink = "nvlink" in printed.command
-        return read_list(kept, whole_end=whole_end, nvlink=is_nvlink)
+        return read_list(short, whole_end=whole_end, nvlink=is_nvlink)
     if any(line.strip() for line in kept) and looks_like_csv(kept, printed.command):
         return read_csv(kept, command=printed.command, whole_end=whole_end)
-    if looks_like_query(kept):
-        return read_query(kept, command=printed.command, whole_end=whole_end)
+    if looks_like_query(short):
+        return read_query(short, command=printed.command, whole_end=whole_end)
     return None
 
 
@@ -134,10 +154,20 @@ def claims_any(printed: Printed) -> bool:
     try:
         snapshot = read_smi(printed)
     except ParseError:
-        return is_smi_command(printed.command) or looks_like_xml(printed.text)
+        return is_smi_command(printed.command) or _begins_like_smi(printed.text)
     if snapshot.form is Form.APPS:
         return False
     if snapshot.form is not Form.ERROR or is_smi_command(printed.command):
         return True
     # Without a command, a long text that merely quotes an error line is a log, not an answer.
     return not printed.command and printed.text.count("\n") <= _LONGEST_ERROR
+
+
+def _begins_like_smi(text: str) -> bool:
+    """Claims that a text that cannot be read was meant to be an answer of nvidia-smi."""
+    try:
+        lines = plain_lines(text)
+    except ParseError:
+        return False
+    beginning = looks_like_xml(text) or looks_like_table(lines) or looks_like_csv(lines)
+    return beginning or any("NVSMI LOG" in line for line in lines[:20])

@@ -24,12 +24,14 @@ _KNOWN = re.compile(
     r"|(pci|pcie|temperature|power|memory|utilization|ecc|remapped_rows|retired_pages|fabric|mig"
     r"|clocks\w*|fan|inforom|enforced|module|platform|driver_model|accounting)[._].*)$"
 )
+_NOISE = 20  # lines that a login or a wrapper may print before the table
 
 
 def looks_like_csv(lines: Sequence[str], command: str = "") -> bool:
     """Claims that the lines are such a table, or that the command asked for one."""
-    first = next((line.strip() for line in lines if line.strip()), "")
-    return _is_header(first) or ("noheader" in command and _QUERY.search(command) is not None)
+    first = [line.strip() for line in lines[:_NOISE] if line.strip()]
+    headed = any(_is_header(line) for line in first)
+    return headed or ("noheader" in command and _QUERY.search(command) is not None)
 
 
 def read_csv(lines: Sequence[str], *, command: str = "", whole_end: bool = True) -> Snapshot:
@@ -59,12 +61,15 @@ def _is_header(line: str) -> bool:
     if not _HEADER.match(line):
         return False
     words = [header.partition(" [")[0].strip(' "') for header in line.split(",")]
+    if len(words) == 1 and not {"_", "."} & set(words[0]):
+        return False
     return any(_KNOWN.match(word) for word in words) and all(not w.isdigit() for w in words)
 
 
 def _table(full: list[str], command: str) -> tuple[list[str], list[str]]:
-    if full and _is_header(full[0]):
-        return [header.strip() for header in full[0].split(",")], full[1:]
+    for index, line in enumerate(full[:_NOISE]):
+        if _is_header(line):
+            return [header.strip() for header in line.split(",")], full[index + 1 :]
     asked = _QUERY.search(command)
     if asked is None:
         raise ParseError(

@@ -165,7 +165,7 @@ def find_troubles(lines: Iterable[str]) -> tuple[Trouble, ...]:
     """The error lines of a text, each by its first rule, in order and without repetition."""
     found: dict[Trouble, None] = {}
     for line in lines:
-        trouble = _read(line.strip())
+        trouble = _read(line.strip()[:600])
         if trouble is not None:
             found[trouble] = None
     return tuple(found)
@@ -173,7 +173,7 @@ def find_troubles(lines: Iterable[str]) -> tuple[Trouble, ...]:
 
 def _read(line: str) -> Trouble | None:
     # A value of a reading ("Temperature : GPU is lost") is the reading's business.
-    if not line or line.startswith(("|", "+")) or re.search(r"\S\s+: ", line) or "," in line[:3]:
+    if not line or line.startswith(("|", "+")) or re.search(r"\s: ", line) or "," in line[:3]:
         return None
     for rule in _RULES:
         match = rule.pattern.search(line)

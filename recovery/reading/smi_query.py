@@ -18,10 +18,11 @@ from recovery.reading.smi_names import of_query
 from recovery.reading.smi_words import Form, Gpu, Process, Snapshot
 
 _BLOCK = re.compile(r"^GPU ([0-9A-Fa-f]{1,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])(?:\s*:.*)?$")
-_ENTRY = re.compile(r"^(\s*)(\S.*?)\s*(?<=\s): ?(.*)$")
+_MOST_GPUS = 512
+_COLON = re.compile(r"\s:(?: |$)")
 _ATTACHED = re.compile(r"^Attached GPUs\s+: ?(\d+)\s*$")
 _BANNER = re.compile(r"^=+\s*NVSMI LOG\s*=+\s*$")
-_DEPRECATED = re.compile(r"\s*\[Deprecated.*$")
+_DEPRECATED = re.compile(r"\[Deprecated.*$")
 _REMEDY = "run nvidia-smi -q on the node by hand; it may take a minute with a sick GPU"
 # What one GPU may have and its neighbour need not.
 _LOOSE = ("processes", "mig device", "clocks event reasons counters", "capabilities")
@@ -54,12 +55,20 @@ class _Block:
         self.seen.add(path)
 
 
+def _entry_in(line: str) -> tuple[str, str] | None:
+    """The name and the value of ``Name   : value``; a colon inside a name has no blank before."""
+    colon = _COLON.search(line)
+    if colon is None or not line[: colon.start()].strip():
+        return None
+    return line[: colon.start()].strip(), line[colon.end() :].strip()
+
+
 def looks_like_query(lines: Sequence[str]) -> bool:
     """Claims that the lines are a ``-q`` text or a part of one."""
     for line in lines[:4000]:
         if _BANNER.match(line) or _BLOCK.match(line) or _ATTACHED.match(line):
             return True
-    entries = sum(1 for line in lines[:400] if _ENTRY.match(line) and line.startswith("    "))
+    entries = sum(1 for line in lines[:400] if line.startswith("    ") and _entry_in(line))
     return entries >= 3
 
 
@@ -109,13 +118,15 @@ def _split(lines: Sequence[str]) -> tuple[dict[str, str], list[_Block]]:
             _entry(line, blocks, headed=headed)
         else:
             _header(line, head)
+    if len(blocks) > _MOST_GPUS:
+        raise ParseError(f"{len(blocks)} GPUs are not one node's answer", remedy=_REMEDY)
     return head, [block for block in blocks if block.entries or headed]
 
 
 def _entry(line: str, blocks: list[_Block], *, headed: bool) -> None:
-    match = _ENTRY.match(line)
+    entry = _entry_in(line)
     indent = len(line) - len(line.lstrip())
-    name = match[2] if match else line.strip()
+    name = entry[0] if entry else line.strip()
     if not blocks:
         blocks.append(_Block(""))
     path = blocks[-1].place(indent, name)
@@ -123,14 +134,14 @@ def _entry(line: str, blocks: list[_Block], *, headed: bool) -> None:
         blocks.append(_Block(""))
         path = blocks[-1].place(indent, name)
     blocks[-1].seen.add(path)
-    if match:
-        blocks[-1].add(path, match[3].strip())
+    if entry:
+        blocks[-1].add(path, entry[1])
 
 
 def _header(line: str, head: dict[str, str]) -> None:
-    match = _ENTRY.match(line)
-    if match:
-        head.setdefault(match[2].lower(), _DEPRECATED.sub("", match[3]).strip())
+    entry = _entry_in(line)
+    if entry:
+        head.setdefault(entry[0].lower(), _DEPRECATED.sub("", entry[1]).strip())
 
 
 def _head_value(head: Mapping[str, str], *names: str) -> str | None:
@@ -213,7 +224,7 @@ def _unfinished(lines: Sequence[str], blocks: Sequence[_Block], *, whole_end: bo
         return ""
     path, value = block.entries[-1]
     last = next((line for line in reversed(lines) if line.strip()), "")
-    if not _ENTRY.match(last):
+    if not _entry_in(last):
         return f"the text ends within a line: {last.strip()[:60]!r}"
     peers = {v for other in blocks[:-1] for p, v in other.entries if p == path}
     if value in peers or value.lower() in {"n/a", "none", "yes", "no", "enabled", "disabled"}:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from recovery.errors import ParseError
 from recovery.model.output import Printed
 from recovery.reading.asked import tool_asked
-from recovery.reading.plain import ends_with_newline, plain_lines
+from recovery.reading.plain import ends_with_newline, plain_lines, short_lines
 from recovery.reading.topo_rocm import looks_like_rocm, read_rocm
 from recovery.reading.topo_words import Topology
 
@@ -61,7 +61,7 @@ def read_topology(printed: Printed) -> Topology:
     Raises:
         ParseError: there is no header of GPUs in the text.
     """
-    lines = plain_lines(printed.text)
+    lines = short_lines(plain_lines(printed.text))
     if looks_like_rocm(lines):
         return read_rocm(lines)
     start = _header_at(lines)
@@ -74,7 +74,7 @@ def read_topology(printed: Printed) -> Topology:
 
 def _lines_or_none(text: str) -> tuple[str, ...] | None:
     try:
-        return plain_lines(text)
+        return short_lines(plain_lines(text))
     except ParseError:
         return None
 
