@@ -60,7 +60,7 @@ def COMMAND(  # noqa: N802, PLR0913 - a constant of the shelf; one parameter an 
         command,
         exit_status,
         _text_of(stderr) if stderr else "",
-        {**_profile(profile), **_context(context)},
+        {**_profile(profile), **read_context(context)},
     )
     by_file = {file: tuple(_judge(file, question)) for file in files}
     found, facts = fold(one for judged in by_file.values() for one in judged)
@@ -154,7 +154,12 @@ def _text_of(file: str) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
-def _context(file: str | None) -> Mapping[str, Any]:
+def read_context(file: str | None) -> Mapping[str, Any]:
+    """Expectations from a YAML or JSON file.
+
+    Raises:
+        InputError: it cannot be read, or is no mapping.
+    """
     from recovery.document import read_yaml
     from recovery.errors import InputError
 

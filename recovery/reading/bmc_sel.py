@@ -198,7 +198,8 @@ def _redfish_event(member: Mapping[str, Any]) -> SelEvent:
 
 _STATE_WORDS = re.compile(
     r"\b(?:the|is|are|was|has|have|been|now|lost|restored|not|no|longer|redundant|normal|ok|"
-    r"failed|detected|cleared|within range|outside of range|asserted|deasserted|returned to|corrected)\b|[.]$"
+    r"failed|detected|cleared|within range|outside of range|asserted|deasserted|returned to|"
+    r"corrected)\b|[.]$"
 )
 
 

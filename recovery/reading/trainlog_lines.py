@@ -94,7 +94,7 @@ def _of_piece(text: str, number: int, host: str, shift: Mapping[str, float]) -> 
         text = text[bar.end() :]
         if not text.strip():
             return
-    seconds = _in_year(_seconds(text) if not wall else wall_seconds(wall.replace("_", " ")))
+    seconds = in_year(_seconds(text) if not wall else wall_seconds(wall.replace("_", " ")))
     if seconds is not None:
         seconds -= shift.get(host, 0.0)
     yield Said(text, number, rank, local, host, seconds)
@@ -120,7 +120,7 @@ def _seconds(text: str) -> float | None:
 _EPOCH_2024 = 1704067200.0  # a leap year, so that every date of every year exists in it
 
 
-def _in_year(seconds: float | None) -> float | None:
+def in_year(seconds: float | None) -> float | None:
     """Seconds since the beginning of the year: half of the stamps have none."""
     if seconds is None:
         return None
