@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures as futures
 import contextlib
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,6 +28,7 @@ from tests.transports.servers import (
     node_at,
     sshd_place,
     start_sshd,
+    until,
     why_no_sshd,
 )
 
@@ -327,8 +331,6 @@ def test_two_jumps_are_taken_left_to_right(tmp_path: Path) -> None:
 @pytest.mark.root
 @needs_sshd
 def test_many_logins_at_once_to_a_server_that_takes_few_all_succeed(tmp_path: Path) -> None:
-    import concurrent.futures as futures
-
     with sshd_place(tmp_path, extra="MaxStartups 2:100:2") as place, ssh() as transport:
         nodes = [replace(place.node, name=f"n{i}") for i in range(12)]
         slow = replace(TRUE, timeout_s=30)
@@ -336,6 +338,30 @@ def test_many_logins_at_once_to_a_server_that_takes_few_all_succeed(tmp_path: Pa
             outputs = list(pool.map(lambda node: transport.run(node, slow), nodes))
 
     assert [o.ok for o in outputs] == [True] * 12, [o.reason for o in outputs]
+
+
+@pytest.mark.root
+@needs_sshd
+def test_a_frozen_server_ends_at_the_deadline_and_says_what_may_be_left(tmp_path: Path) -> None:
+    keygen("-t", "ed25519", "-f", str(tmp_path / "id"))
+    (tmp_path / "authorized").write_text((tmp_path / "id.pub").read_text())
+    server = start_sshd(tmp_path)
+    know_file(tmp_path / "known_hosts", server.port, tmp_path / "hk.pub")
+    try:
+        with ssh() as transport:
+            node = node_at(server.port, tmp_path / "id", tmp_path / "known_hosts")
+            assert transport.run(node, TRUE).ok
+            frozen = server.sessions()
+            for pid in frozen:
+                os.kill(pid, signal.SIGSTOP)
+
+            output = transport.run(node, replace(TRUE, timeout_s=2))
+    finally:
+        server.close()
+
+    assert output.ending in (Ending.NEVER_STARTED, Ending.TIMEOUT)
+    assert output.duration_s < 6
+    assert output.reason
 
 
 def run_at(place: Place) -> Output:
@@ -358,8 +384,6 @@ def know_file(known_hosts: Path, port: int, public: Path) -> None:
 def agent(folder: Path) -> Iterator[str]:
     path = str(folder / "agent")
     process = subprocess.Popen(["ssh-agent", "-D", "-a", path], stdout=subprocess.DEVNULL)
-    from tests.transports.servers import until
-
     assert until(lambda: Path(path).exists())
     try:
         yield path

@@ -83,6 +83,18 @@ class Connector:
                 time.sleep(pause_s)
         raise AssertionError("the last attempt returns or raises")
 
+    def reach(self, target: Target, deadline: float) -> Any:
+        """A socket, or a channel of the bastion, that leads to the node's server.
+
+        Raises:
+            ConnectError: nothing answers there.
+        """
+        with _classed(target, Login(target, self._keys)):
+            if not target.jumps:
+                return dial(target.host, target.port, deadline)
+            hop = self._hop(target.jumps[-1], deadline).transport
+            return hop.open_channel("direct-tcpip", (target.host, target.port), ("", 0))
+
     def close(self) -> None:
         """Ends the connections to bastions, and the watch."""
         with self._shared.making:

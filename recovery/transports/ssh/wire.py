@@ -106,6 +106,7 @@ class NodeTransport(paramiko.Transport):
         self.channel_timeout = 30.0
         self.known_types: tuple[str, ...] = ()
         self.certificates_first = False
+        self.asked_types: tuple[str, ...] = ()  # no others, where given
         self.host_key_blob = b""
 
     @property
@@ -114,6 +115,8 @@ class NodeTransport(paramiko.Transport):
 
         Else a node that is known by its ECDSA key would offer an ED25519 key that nobody knows.
         """
+        if self.asked_types:
+            return self.asked_types
         plain = HOST_KEY_ALGORITHMS
         known = tuple(name for name in plain if name in self.known_types)
         ordered = known + tuple(name for name in plain if name not in known)
