@@ -168,7 +168,8 @@ class _Reader:
     def key(self, node: yaml.Node) -> Any:
         if not isinstance(node, yaml.ScalarNode):
             raise self.error(node, "a key must be a word", "quote it, or indent what follows")
-        return self.scalar(node)
+        # `retry: {times: 3, on: [lost]}` is our own language: as a key, `on` can only be the word.
+        return "on" if node.value == "on" else self.scalar(node)
 
     def scalar(self, node: yaml.ScalarNode) -> Any:
         text: str = node.value

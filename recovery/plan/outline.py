@@ -15,7 +15,8 @@ Fold = Callable[[Iterable[str]], str]
 def worst_case_s(step: Step, *, nodes_at_once: int = 256) -> float:
     """The longest that a step can take: all attempts, back-offs, waves and batches, repairs."""
     width = step.at_once or nodes_at_once
-    sizes = batch_sizes(step.batch, len(step.nodes)) if step.batch else (len(step.nodes),)
+    total = min(1, len(step.nodes)) if step.head_only else len(step.nodes)
+    sizes = batch_sizes(step.batch, total) or (total,)
     attempt = [max(1, math.ceil(size / width)) * step.timeout_s + GRACE_S for size in sizes]
     tried = sum(one * step.retry.times + _back_offs(step.retry) for one in attempt)
     repairs = sum(worst_case_s(one, nodes_at_once=nodes_at_once) for one in step.on_fail_steps)
@@ -62,11 +63,23 @@ def _end(plan: Plan) -> Iterator[str]:
     worst = worst_case_of(plan)
     limit = plan.limits.run_s
     yield f"at worst {show_duration(worst)}; the run stops after {show_duration(limit)}"
-    disruptive = [step.id for step in plan.steps if step.effect is Effect.DISRUPTIVE]
+    every = _with_repairs((*plan.steps, *plan.finally_))
+    disruptive = [step.id for step in every if step.effect is Effect.DISRUPTIVE]
     if disruptive:
         yield f"disruptive: {', '.join(disruptive)}"
     if plan.secrets:
         yield f"secrets, read when the run starts: {', '.join(plan.secrets)}"
+
+
+def _with_repairs(steps: tuple[Step, ...]) -> Iterator[Step]:
+    for step in steps:
+        yield step
+        yield from _with_repairs(step.on_fail_steps)
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 160 else f"{line[:157]}..."
 
 
 def _counted(nodes: tuple[str, ...], fold: Fold) -> str:
@@ -78,7 +91,7 @@ def _step(step: Step, number: str, plan: Plan, fold: Fold) -> Iterator[str]:
     pad = " " * (len(number) + 2)
     where = f"the first still in of {fold(step.nodes)}" if step.head_only else None
     yield f"{number}. {step.id}  [{step.effect}]  {where or _counted(step.nodes, fold)}"
-    yield f"{pad}{step.describe}"
+    yield f"{pad}{_one_line(step.describe)}"
     if step.when:
         yield f"{pad}only when {step.when}"
     for command in step.commands:

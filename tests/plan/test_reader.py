@@ -152,6 +152,12 @@ def test_a_scalar_that_versions_of_yaml_read_differently_is_refused(scalar, why)
     assert caught.value.message.startswith("book.yaml:2:11: ")
 
 
+def test_the_long_form_of_a_retry_needs_no_quotes_around_on():
+    found = read(book("  - run: x\n    retry: {times: 3, from: 5s, on: [lost]}\n"))
+
+    assert found.steps[0].common["retry"] == {"times": 3, "from": "5s", "on": ["lost"]}
+
+
 def test_a_key_that_stands_twice_is_refused():
     with pytest.raises(DocumentError, match="'run' stands twice"):
         read("runbook: a\nsteps:\n  - run: x\n    run: y\n")
