@@ -142,8 +142,9 @@ class Inert(object):
 HOSTILE_FIRST = frozenset(
     "os posix nt subprocess sys socket shutil pty commands importlib runpy ctypes code codeop pdb "
     "bdb webbrowser multiprocessing asyncio signal pickle _pickle marshal imp zipimport urllib "
-    "requests http ftplib smtplib telnetlib pip pkgutil timeit trace profile cProfile pydoc threading "
-    "_thread platform tempfile fileinput glob linecache site sysconfig resource atexit gc inspect".split()
+    "requests http ftplib smtplib telnetlib pip pkgutil timeit trace profile cProfile pydoc "
+    "threading _thread platform tempfile fileinput glob linecache site sysconfig resource atexit "
+    "gc inspect".split()
 )
 HOSTILE_PART = frozenset(
     "os posix nt subprocess sys eval exec execfile system popen __import__ import_module spawn "
@@ -1138,6 +1139,7 @@ class Entry(object):
         self.ranks = None
         self.absent = []
         self.alias = False
+        self.numbered = False
         self.previous = None
 
     def say(self, code, words, component="", level="fail", remedy=""):
@@ -1193,13 +1195,21 @@ def gather(path, depth=0):
     return found
 
 
-def framework_of(name, files, folders):
+def is_orbax(path, name, files, folders):
+    """Claims that a folder is an Orbax step, committed or not."""
+    if "_CHECKPOINT_METADATA" in files or "commit_success.txt" in files:
+        return True
+    items = [os.path.join(path, f) for f in folders[:8]] if name.isdigit() else []
+    marks = ("manifest.ocdbt", "_METADATA")
+    return ".orbax-checkpoint-tmp" in name or any(
+        os.path.exists(os.path.join(item, mark)) for item in items for mark in marks
+    )
+
+
+def framework_of(path, files, folders):
     """The layout of a folder by its name and what lies in it; None when it is no checkpoint."""
-    if (
-        "_CHECKPOINT_METADATA" in files
-        or ".orbax-checkpoint-tmp" in name
-        or "commit_success.txt" in files
-    ):
+    name = os.path.basename(path)
+    if is_orbax(path, name, files, folders):
         return "orbax"
     if "weights" in folders and ("context" in folders or "step=" in name or name.endswith("-last")):
         return "nemo"
@@ -1267,7 +1277,7 @@ class Finder(object):
             )
             return
         name = os.path.basename(path)
-        framework = framework_of(name, files, folders)
+        framework = framework_of(path, files, folders)
         if framework:
             entry = Entry(framework, path, gather(path), step_of(name))
             if framework == "orbax" and entry.step is None and name.split(".")[0].isdigit():
@@ -1309,7 +1319,7 @@ class Finder(object):
         if entry.step is None and framework == "torch":
             m = LAST_NUMBER.search(name)
             entry.step = int(m.group(1)) if m and len(m.group(1)) < 16 else None
-        entry.alias = entry.named_step is None
+        entry.alias = entry.step is None  # last.ckpt: its name tells no step
         self.entries.append(entry)
 
 
@@ -1532,11 +1542,11 @@ class Options(object):
 def absorb(entry, where, facts):
     """Adds what one file says to its checkpoint."""
     entry.parts.update(facts.parts)
-    for key, number in facts.hard.items():
+    for key in [key for key in HARD if key in facts.hard][:1]:  # a file may count other things too
         if not (key == "step" and entry.framework == "accelerate"):
-            entry.hard.append((number, "%s in %s" % (key, where)))
+            entry.hard.append((facts.hard[key], "%s in %s" % (key, where)))
         else:
-            entry.counters.setdefault("accelerate", number)
+            entry.counters.setdefault("accelerate", facts.hard[key])
     for key, number in (("optimizer", facts.adam), ("scheduler", facts.sched)):
         if number is not None:
             entry.counters.setdefault(key, int(number))
@@ -1645,11 +1655,8 @@ def layout(entry):
         value = next(iter(entry.files.values())).value
         if isinstance(value, dict) and set(value) == {"model", "opt"}:
             entry.framework = "fastai"
-    if (
-        "model" in entry.parts
-        and "optimizer" not in entry.parts
-        and entry.framework != "safetensors"
-    ):
+    opaque = ("safetensors", "orbax")  # weights alone; one item that holds the whole state
+    if "model" in entry.parts and "optimizer" not in entry.parts and entry.framework not in opaque:
         entry.say("C18", "no optimizer state in it", level="warn")
 
 
@@ -1855,13 +1862,11 @@ def counters(entry):
             entry.say("C16", words, entry.name)
         if entry.step is None and numbers:
             entry.step = numbers[-1]
-    elif numbers:
-        entry.step = numbers[-1]
-    elif entry.counters:
-        for key in ("optimizer", "accelerate"):
-            if entry.counters.get(key):
-                entry.step = entry.counters[key]
-                break
+    else:
+        inside = numbers[-1:] + [entry.counters.get(k) for k in ("optimizer", "accelerate")]
+        inside = [n for n in inside if n]
+        entry.numbered = not inside  # then the step is only the number in its name
+        entry.step = inside[0] if inside else entry.step
     siblings = {}
     for rel, file in sorted(entry.files.items()):
         if file.facts is not None and file.facts.adam is not None:
@@ -1974,6 +1979,41 @@ def one_file(entry, file, old):
             level,
             remedy,
         )
+
+
+def adopt(entries):
+    """Gives a torn checkpoint that is named by a running number the step its elders lead to."""
+    groups = {}
+    for entry in entries:
+        groups.setdefault((entry.parent, re.sub(r"\d+", "#", entry.name)), []).append(entry)
+    for group in groups.values():
+        known = [(name_number(e), e.step, e.framework) for e in group if not e.numbered]
+        known = sorted(k for k in known if None not in k)
+        for entry in group:
+            number = name_number(entry)
+            if not entry.numbered or number is None or not known or worst(entry.findings) != "fail":
+                continue
+            entry.framework = known[-1][2]
+            if all(n == step for n, step, _ in known):
+                continue
+            entry.step = led_to(known, number)
+            entry.facts["step_guessed"] = True
+
+
+def name_number(entry):
+    """The last number in a name."""
+    m = LAST_NUMBER.search(entry.name)
+    return int(m.group(1)) if m and len(m.group(1)) < 16 else None
+
+
+def led_to(known, number):
+    """The step of a running number when all others lie on one line, else None."""
+    (n0, s0, _), (n1, s1, _) = known[0], known[-1]
+    if n0 == n1 or (s1 - s0) % (n1 - n0):
+        return None
+    slope = (s1 - s0) // (n1 - n0)
+    straight = slope > 0 and all(s0 + slope * (n - n0) == s for n, s, _ in known)
+    return s0 + slope * (number - n0) if straight else None
 
 
 def series(entries):
@@ -2290,6 +2330,7 @@ def inspect(paths, newest):
                 % quoted(marker)
             )
             entry.say("C03", "marked as unfinished", marker, "fail", remedy)
+    adopt(entries)
     series(entries)
     join_ranks(entries)
     for entry in entries if Options.deep else ():
