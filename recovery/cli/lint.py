@@ -31,11 +31,11 @@ def COMMAND(paths: tuple[str, ...]) -> None:  # noqa: N802 - a constant of the s
     for line in lines:
         click.echo(line)
     counts = ", ".join(
-        f"{len(texts)} {name}"
-        for name, texts in (
-            ("runbooks", found.runbooks),
-            ("inventories", found.inventories),
-            ("profiles", found.profiles),
+        f"{len(texts)} {one if len(texts) == 1 else many}"
+        for one, many, texts in (
+            ("runbook", "runbooks", found.runbooks),
+            ("inventory", "inventories", found.inventories),
+            ("profile", "profiles", found.profiles),
         )
         if texts
     )
