@@ -23,9 +23,10 @@ _LOOK = (
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """How many GPUs the node has to show."""
+    """How many GPUs the node has to show, and what their name has in it."""
 
     n_gpus: int | None
+    name: str | None
 
 
 def _parse(printed: Printed) -> Snapshot:
@@ -34,7 +35,8 @@ def _parse(printed: Printed) -> Snapshot:
 
 def _expect(raw: Mapping[str, Any]) -> Expected:
     value = raw.get("expected_gpus")
-    return Expected(value if isinstance(value, int) else None)
+    name = raw.get("expected_gpu_name")
+    return Expected(value if isinstance(value, int) else None, str(name) if name else None)
 
 
 def _judge(seen: Snapshot, expected: Expected) -> Verdict:
@@ -45,7 +47,7 @@ def _judge(seen: Snapshot, expected: Expected) -> Verdict:
         found.append(_not_counted(seen))
     elif not found:
         found += _compared(n_seen, expected.n_gpus)
-        found += _mixed(seen)
+        found += [*_mixed(seen), *_named(seen, expected.name)]
     elif seen.attached is not None:
         # The driver's own count stands even where the descriptions are cut.
         found += _compared(seen.attached, expected.n_gpus)
@@ -82,6 +84,28 @@ def _mixed(seen: Snapshot) -> list[Finding]:
     listed = ", ".join(f"{n} x {name}" for name, n in names.most_common())
     remedy = "check that the right boards are in this node"
     return [warned(f"GPUs of different kinds: {listed}", remedy=remedy, code="gpu.count.mixed")]
+
+
+def _named(seen: Snapshot, wanted: str | None) -> list[Finding]:
+    """Names in the table are cut with dots, so the beginning that is there has to fit."""
+    others = [
+        f"{gpu.label} {name!r}"
+        for gpu in seen.gpus
+        if wanted and (name := gpu.text("name")) and not _fits(name, wanted)
+    ]
+    if not others:
+        return []
+    words = f"{', '.join(others[:4])}; the profile is for {wanted!r}"
+    remedy = "name the right hardware profile for this node, or look which boards are in it"
+    return [failed(words, remedy=remedy, code="gpu.count.kind")]
+
+
+def _fits(name: str, wanted: str) -> bool:
+    low, whole = name.lower(), wanted.lower()
+    if not low.endswith("..."):
+        return whole in low
+    shown = low.rstrip(".").removeprefix("nvidia ").strip()
+    return whole.removeprefix("nvidia ").startswith(shown)
 
 
 def _facts(seen: Snapshot) -> Mapping[str, Any]:
@@ -131,5 +155,5 @@ GPU_COUNT = Check(
     recognises=claims_any,
     compare=_compare,
     needs="nvidia-smi (the NVIDIA driver's user-space package)",
-    expects=("expected_gpus",),
+    expects=("expected_gpus", "expected_gpu_name"),
 )

@@ -25,10 +25,11 @@ class Expected:
     warn_c: float | None
     max_c: float | None
     memory_max_c: float | None
+    tlimit_slowdown_c: float | None
 
 
 def _expect(raw: Mapping[str, Any]) -> Expected:
-    names = ("temp_warn_c", "temp_max_c", "mem_temp_max_c")
+    names = ("temp_warn_c", "temp_max_c", "mem_temp_max_c", "tlimit_slowdown_c")
     values = [raw.get(name) for name in names]
     return Expected(*(float(v) if isinstance(v, int | float) else None for v in values))
 
@@ -36,7 +37,7 @@ def _expect(raw: Mapping[str, Any]) -> Expected:
 def _judge(seen: Snapshot, expected: Expected) -> Verdict:
     found = [*cut_short(seen), *unanswered(seen, "temperature.gpu", "temperature")]
     for gpu in seen.gpus:
-        found += [*_own_limits(seen, gpu), *_memory(seen, gpu, expected)]
+        found += [*_own_limits(seen, gpu, expected), *_memory(seen, gpu, expected)]
         found += _profile(seen, gpu, expected)
     found += _hotter_than_peers(seen)
     hottest = max(_temps(seen).values(), default=None)
@@ -62,22 +63,28 @@ def _warm(gpu: Gpu, words: str) -> Finding:
     return warned(words, remedy=_COOL, component=gpu.label, code="gpu.thermal.warm")
 
 
-def _own_limits(seen: Snapshot, gpu: Gpu) -> list[Finding]:
+def _own_limits(seen: Snapshot, gpu: Gpu, expected: Expected) -> list[Finding]:
     """The margin that the card reports beats any table: newer cards give nothing else."""
     place = where(seen, gpu.label)
     margin, now = gpu.number("temperature.gpu.tlimit"), gpu.number("temperature.gpu")
-    slow, high = gpu.number("temperature.tlimit.slowdown"), gpu.number("temperature.tlimit.max")
     if margin is not None:
-        if margin <= (slow if slow is not None else -2.0):
-            return [_hot(gpu, f"{place}: {margin:g} C of margin, it slows down for heat")]
-        if margin <= (high if high is not None else 0.0):
-            return [_warm(gpu, f"{place}: {margin:g} C of margin, no longer within its range")]
-        return []
+        return _margin(place, gpu, margin, expected)
     slow, high = gpu.number("temperature.slowdown"), gpu.number("temperature.max")
     if now is not None and slow is not None and now >= slow:
         return [_hot(gpu, f"{place}: {now:g} C, it slows down at {slow:g} C")]
     if now is not None and high is not None and now >= high:
         return [_warm(gpu, f"{place}: {now:g} C, its range ends at {high:g} C")]
+    return []
+
+
+def _margin(place: str, gpu: Gpu, margin: float, expected: Expected) -> list[Finding]:
+    """``T.Limit`` counts down to 0 at the end of the card's range, and below where it slows."""
+    slow, high = gpu.number("temperature.tlimit.slowdown"), gpu.number("temperature.tlimit.max")
+    slow = expected.tlimit_slowdown_c if slow is None else slow
+    if slow is not None and margin <= slow:
+        return [_hot(gpu, f"{place}: {margin:g} C of margin, it slows down for heat")]
+    if margin <= (0.0 if high is None else high):
+        return [_warm(gpu, f"{place}: {margin:g} C of margin, no longer within its range")]
     return []
 
 
@@ -149,6 +156,6 @@ GPU_THERMAL = Check(
     recognises=claims(*_NAMES),
     compare=_compare,
     needs="nvidia-smi (the NVIDIA driver's user-space package)",
-    expects=("temp_warn_c", "temp_max_c", "mem_temp_max_c"),
+    expects=("temp_warn_c", "temp_max_c", "mem_temp_max_c", "tlimit_slowdown_c"),
     timeout_s=90.0,
 )

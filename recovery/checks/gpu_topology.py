@@ -178,7 +178,8 @@ def _bad_pairs(seen: Topology, bad: _Pairs, wanted: _Pairs) -> Finding:
     narrow = all(_width(now) for now in bad.values())
     if len(bad) == len(links) and len(links) > 1 and not narrow:
         return failed(words, remedy=_ABSENT, component=fold_gpus(who), code="gpu.topology.absent")
-    remedy = (_WIDTH if narrow else _OFF).format(who=fold_gpus(who))
+    numbers = ",".join(gpu.removeprefix("GPU") for gpu in who)
+    remedy = _WIDTH.format(who=numbers) if narrow else _OFF.format(who=fold_gpus(who))
     code = "gpu.topology.narrow" if narrow else "gpu.topology.off-fabric"
     return failed(words, remedy=remedy, component=fold_gpus(who), code=code)
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from recovery.model.verdict import Level
+
 if TYPE_CHECKING:
     from recovery.checkpoints.advise import Advice, Workload
     from recovery.checkpoints.choose import Choice
@@ -105,7 +107,9 @@ def _status(inspection: Inspection, choice: Choice) -> int:
     if choice.step is not None:
         return FOUND
     unread = any(f.level.blocks for f in inspection.findings) or inspection.errors
-    return UNDECIDED if choice.undecided or unread else NONE
+    # Ranks that are not here may be on another node: this machine alone cannot say.
+    unsure = any(c.level is Level.UNKNOWN for c in inspection.checkpoints)
+    return UNDECIDED if choice.undecided or unread or unsure else NONE
 
 
 def _lines(inspection: Inspection, choice: Choice) -> list[str]:
@@ -171,7 +175,7 @@ def _workload(said: dict[str, Any]) -> tuple[Workload, list[str]]:
     stall_s = duration_s(said["save_time"]) if said["save_time"] else measured.get("save_s")
     if not said["save_time"] and stall_s:
         notes.append(f"save time: {stall_s:.1f} s, measured from the file times there")
-    if not stall_s:
+    if stall_s is None:
         raise InputError("how long does a save take?", remedy="say --save-time 45s, or --from PATH")
     workload = Workload(
         stall_s=stall_s,

@@ -43,7 +43,7 @@ def _layout(ctx: click.Context, folder: str | None) -> Layout:
 @click.option("--torch", is_flag=True, help="The nodes' python3 is this one, with its packages.")
 @click.option("--isolate", is_flag=True, help="/var/log, /tmp, /data are each node's own (slower).")
 @click.pass_context
-def up(ctx: click.Context, folder: str | None, **options: Any) -> None:
+def up(ctx: click.Context, /, folder: str | None, **options: Any) -> None:
     """Start the lab in the background; returns when all nodes answer."""
     import sys
 

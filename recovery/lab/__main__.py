@@ -19,6 +19,8 @@ from recovery.lab.layout import Layout
 def main() -> int:
     """Starts the nodes, tells the starter that they answer, serves until told to stop."""
     options = _options()
+    if os.fork():  # the starter waits for this first process only; the lab is nobody's child
+        return 0
     layout = Layout(Path(options.dir))
     try:
         stopped = threading.Event()

@@ -64,9 +64,9 @@ def start(layout: Layout, plan: Plan, *, fresh: bool) -> bool:
     argv += ["--nodes", str(plan.n_nodes), "--port", str(plan.port), "--ready", str(theirs)]
     argv += ["--python", plan.python, *(["--isolate"] if plan.isolate else [])]
     with layout.log.open("ab") as log:
-        subprocess.Popen(
+        subprocess.run(
             argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            pass_fds=[theirs], start_new_session=True, cwd="/",
+            pass_fds=[theirs], start_new_session=True, cwd="/", check=False,
         )  # fmt: skip
     os.close(theirs)
     with os.fdopen(ours) as told:
@@ -91,8 +91,8 @@ def stop(layout: Layout) -> bool:
 
 def _wait_for_end(pid: int) -> None:
     """The process is not our child: wait for its descriptor where there is one, else poll."""
-    import select  # noqa: PLC0415 - only here
-    import time  # noqa: PLC0415 - only here
+    import select
+    import time
 
     if hasattr(os, "pidfd_open"):
         try:

@@ -15,6 +15,19 @@ from recovery.lab.screens import bmc, dcgm, fabric, klog, smi
 from recovery.lab.state import Happening, NodeState
 from recovery.registry import collect
 
+_COUNTERS = (
+    "symbol_error",
+    "link_error_recovery",
+    "link_downed",
+    "port_rcv_errors",
+    "port_xmit_discards",
+    "local_link_integrity_errors",
+    "excessive_buffer_overrun_errors",
+    "port_rcv_remote_physical_errors",
+    "VL15_dropped",
+    "port_xmit_wait",
+)
+
 
 @functools.cache
 def shelf() -> Mapping[str, Fault]:
@@ -127,7 +140,8 @@ def _write_own_tree(root: Path, state: NodeState, machine: Machine) -> None:
             for file, text in (
                 ("state", "4: ACTIVE\n" if h.active else "1: DOWN\n"),
                 ("phys_state", "5: LinkUp\n" if h.active else "2: Polling\n"),
-                ("rate", f"{h.rate_gbit} Gb/sec (4X NDR)\n"),
+                ("rate", f"{h.rate_gbit} Gb/sec ({fabric.SPEEDS.get(h.rate_gbit, '4X')})\n"),
+                *((f"counters/{name}", "0\n") for name in _COUNTERS),
             )
         },
     )

@@ -107,7 +107,7 @@ def start_training(
             "LAB_SAVE_PACE": pauses.get(state.name, ""),
             "LAB_SAVE_PACE_AT": str(_TORN_AT),
         }
-        line = f"exec lab-train --interval {_INTERVAL} >> log/job.out 2>&1"
+        line = f"exec lab-train --interval {_INTERVAL} --pause 0.005 >> log/job.out 2>&1"
         job.append(
             subprocess.Popen(
                 ["/bin/sh", "-c", line],

@@ -21,9 +21,10 @@ import paramiko
 from paramiko.common import cMSG_CHANNEL_REQUEST
 
 _CHUNK = 32768
-_OK, _NO = paramiko.AUTH_SUCCESSFUL, paramiko.AUTH_FAILED  # type: ignore[attr-defined] # stub lacks
-_OPEN = paramiko.OPEN_SUCCEEDED  # type: ignore[attr-defined] # the stub lacks it
-_CLOSED = paramiko.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED  # type: ignore[attr-defined] # as above
+_OK: int = paramiko.AUTH_SUCCESSFUL  # type: ignore[attr-defined] # the stub lacks it
+_NO: int = paramiko.AUTH_FAILED  # type: ignore[attr-defined] # the stub lacks it
+_OPEN: int = paramiko.OPEN_SUCCEEDED  # type: ignore[attr-defined] # the stub lacks it
+_CLOSED: int = paramiko.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED  # type: ignore[attr-defined] # as above
 
 
 class Door(paramiko.ServerInterface):
@@ -146,7 +147,7 @@ class Execution:
 
     def _lost(self) -> bool:
         transport = self._channel.get_transport()
-        return transport is None or not transport.is_active()
+        return not transport.is_active()
 
     def _feed(self, process: subprocess.Popen[bytes]) -> bool:
         """Carries standard input; False when there will be no more."""
@@ -156,7 +157,7 @@ class Execution:
         if data and process.poll() is None:
             try:
                 while data:
-                    data = data[process.stdin.write(data) or 0 :]
+                    data = data[process.stdin.write(data) :]
             except BrokenPipeError:
                 process.stdin.close()
             return True
@@ -182,7 +183,7 @@ def _send_exit_signal(channel: paramiko.Channel, name: str) -> None:
     message.add_boolean(False)  # noqa: FBT003 - the protocol's field "core dumped"
     message.add_string("")
     message.add_string("")
-    transport._send_user_message(message)  # noqa: SLF001 - the only way to send this request
+    transport._send_user_message(message)  # type: ignore[attr-defined] # noqa: SLF001 - no other way
 
 
 def _ring(process: subprocess.Popen[bytes], bell: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from recovery.errors import SelectionError, TemplateError
 from recovery.model.inventory import Inventory
@@ -44,6 +45,7 @@ def build(  # noqa: PLR0913 - all that a plan is made from, by name
     refuse(_usable(runbook))
     expansion = expand(runbook, verbs, load)
     refuse(expansion.problems)
+    select = cache(select)  # many steps have the same nodes, and there may be 10,000 of them
     scope, problems = global_scope(expansion.declared, inventory.variables, overrides)
     variables = scope.values
     scope = scope.with_values({"cluster": inventory.name, FOLD: fold})

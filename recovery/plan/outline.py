@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 
 from recovery.model.runbook import Effect, GateKind, OnFail, Plan, Retry, RetryOn, Step
 from recovery.plan.grammar import batch_sizes, show_duration, show_gate
@@ -40,7 +41,7 @@ def worst_case_of(plan: Plan) -> float:
 
 def outline(plan: Plan, fold: Fold) -> str:
     """What `recover plan` prints: each step with its nodes, commands and limits."""
-    return "\n".join(_lines(plan, fold)) + "\n"
+    return "\n".join(_lines(plan, cache(lambda nodes: fold(nodes)))) + "\n"
 
 
 def _lines(plan: Plan, fold: Fold) -> Iterator[str]:

@@ -17,6 +17,7 @@ from recovery.model.output import Command, Ending, Output, Printed
 from recovery.model.ports import World
 from recovery.model.runbook import Effect
 from recovery.model.verdict import Finding, Level, Verdict, single, unknown
+from recovery.registry import pick
 
 AnyCheck = Check[Any, Any]
 STDERR = "stderr of: "  # the name of evidence that is a command's standard error
@@ -172,11 +173,17 @@ def _with(result: NodeResult, check: str, verdict: Verdict) -> NodeResult:
     return replace(result, verdict=Verdict(tuple(merged)))
 
 
+def _commands(params: CheckParams) -> tuple[str, ...]:
+    checks = (pick("recovery.checks", Check, name) for name in params.argument)
+    return tuple(_by_command(checks))
+
+
 CHECK = Verb(
     name="check",
     about="put questions to every node and judge the answers",
     effect=Effect.READ,
     params=CheckParams,
     describe=lambda p: f"check {', '.join(p.argument)}",
+    commands=_commands,
     run=_run,
 )

@@ -41,8 +41,7 @@ def _links(value: str) -> tuple[int, tuple[int, ...]]:
 def _address(machine: Machine, value: str) -> Mapping[str, object]:
     gpu = machine.gpus[int(value.partition(":")[0])]
     links = _links(value)[1] if ":" in value else (0,)
-    words = {"bus": gpu.bus.lower(), "uuid": gpu.uuid, "serial": gpu.serial, "link": links[0]}
-    return words
+    return {"bus": gpu.bus.lower(), "uuid": gpu.uuid, "serial": gpu.serial, "link": links[0]}
 
 
 GPU_LOST = Fault(

@@ -62,8 +62,7 @@ def gradients(weights, samples, mask):
         hidden = [math.tanh(embed[one + i] + embed[two + i] + bias[i]) for i in span]
         kept = [h * m for h, m in zip(hidden, mask)]
         scores = [
-            sum(head[k * HIDDEN + i] * kept[i] for i in span) + head_bias[k]
-            for k in range(LETTERS)
+            sum(head[k * HIDDEN + i] * kept[i] for i in span) + head_bias[k] for k in range(LETTERS)
         ]
         top = max(scores)
         powers = [math.exp(s - top) for s in scores]

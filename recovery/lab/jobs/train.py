@@ -1,7 +1,7 @@
 """The lab's training job: one process a node, per-node checkpoints, a log line an iteration.
 
-Checkpoints are written in place, in pieces and without fsync, as most frameworks do; a power loss in
-the middle of a save tears them. Layout: that of the Hugging Face Trainer.
+Checkpoints are written in place, in pieces and without fsync, as most frameworks do; a power loss
+in the middle of a save tears them. Layout: that of the Hugging Face Trainer.
 """
 
 import argparse

@@ -5,6 +5,10 @@ Source: dcgmi 3.3.9 (diag -r N, discovery -l).
 
 from __future__ import annotations
 
+import json
+import re
+from typing import Any
+
 from recovery.lab.hardware import GPU_NAME, Machine
 
 _DEPLOYMENT = (
@@ -29,7 +33,28 @@ def render(machine: Machine) -> dict[str, str]:
     """All screens by file name."""
     levels = ((1, ()), (2, ("Integration",)), (3, ("Integration", "Hardware", "Stress")))
     out = {f"dcgmi-diag-r{level}": _diag(machine, groups) for level, groups in levels}
-    return {**out, "dcgmi-discovery": _discovery(machine)}
+    as_json = {f"{name}-json": _as_json(text) for name, text in out.items()}
+    return {**out, **as_json, "dcgmi-discovery": _discovery(machine)}
+
+
+def _as_json(text: str) -> str:
+    """The same diagnostic as ``-j`` gives it: categories, tests, results (DCGM 3)."""
+    categories: list[dict[str, Any]] = []
+    for line in text.splitlines():
+        title = re.match(r"[|+]-----  (.+?)  -", line)
+        row = re.match(r"\| (.+?) +\| (.+?) +\|$", line)
+        if title:
+            categories.append({"category": title[1], "tests": []})
+        elif row and categories:
+            result = {"status": row[2].split(" ")[0]}
+            categories[-1]["tests"].append({"name": row[1], "results": [result]})
+    version, driver = (t["results"][0]["status"] for t in categories[0]["tests"][:2])
+    document = {
+        "DCGM GPU Diagnostic": {"test_categories": categories[1:]},
+        "Driver Version Detected": driver,
+        "version": version,
+    }
+    return json.dumps(document, indent="\t", separators=(",", " : ")) + "\n"
 
 
 def _diag(machine: Machine, groups: tuple[str, ...]) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from recovery.lab.hardware import NIC_BUS, Hca, Machine
 
+SPEEDS = {400: "4X NDR", 200: "4X HDR", 100: "4X EDR"}
+
 
 def render(machine: Machine) -> dict[str, str]:
     """All screens by file name."""
@@ -53,7 +55,7 @@ def _netdev(hca: Hca, k: int) -> str:
 
 
 def _ibstatus(hca: Hca) -> str:
-    speed = {400: "4X NDR", 200: "4X HDR", 100: "4X EDR"}.get(hca.rate_gbit, "4X")
+    speed = SPEEDS.get(hca.rate_gbit, "4X")
     digits = hca.guid[2:]
     guid = ":".join(digits[i : i + 4] for i in range(0, 16, 4))
     state, physical = ("4: ACTIVE", "5: LinkUp") if hca.active else ("1: DOWN", "2: Polling")

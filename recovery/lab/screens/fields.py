@@ -109,12 +109,19 @@ clocks.default_applications.graphics MHz 1980
 clocks.default_applications.mem MHz 2619
 clocks.default_applications.memory MHz 2619
 """
-_PLACES = "device_memory dram sram l1_cache l2_cache register_file texture_memory cbu total".split()
+_COUNTED = ("device_memory", "dram", "sram", "l2_cache", "total")
 _NO_COUNTER = ("l1_cache", "register_file", "texture_memory", "cbu")
+_PLACES = (*_COUNTED, *_NO_COUNTER)
 _REASONS = (
-    "gpu_idle applications_clocks_setting sw_power_cap hw_slowdown hw_thermal_slowdown "
-    "hw_power_brake_slowdown sw_thermal_slowdown sync_boost"
-).split()
+    "gpu_idle",
+    "applications_clocks_setting",
+    "sw_power_cap",
+    "hw_slowdown",
+    "hw_thermal_slowdown",
+    "hw_power_brake_slowdown",
+    "sw_thermal_slowdown",
+    "sync_boost",
+)
 
 
 def query(machine: Machine, *, used_mib: int) -> str:

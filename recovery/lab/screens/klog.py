@@ -141,4 +141,4 @@ def _iso(lines: Sequence[Line], booted_at: float) -> str:
 
 
 def _when(at: float) -> datetime:
-    return datetime.fromtimestamp(at).astimezone()  # noqa: DTZ006 - logs tell local time
+    return datetime.fromtimestamp(at).astimezone()

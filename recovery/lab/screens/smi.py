@@ -71,7 +71,7 @@ def _table_row(index: int, gpu: Gpu, used_mib: int) -> str:
         f"|{index:>4}  {GPU_NAME:<31}On  |   {gpu.bus_id} Off |{gpu.uncorrected:>21} |\n"
         f"| N/A {gpu.temp_c:>4}C    P0 {gpu.power_w:>14.0f}W /  700W |{memory:>23} |"
         f"      0%      Default |\n"
-        "|                                         |                        |             Disabled |\n"
+        f"|{'':41}|{'':24}|{'Disabled':>21} |\n"
         f"{_BAR}\n"
     )
 

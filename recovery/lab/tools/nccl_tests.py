@@ -19,11 +19,14 @@ FACTORS = {
     "all_reduce_perf": lambda n: 2 * (n - 1) / n,
     "sendrecv_perf": lambda n: 1.0,
 }
-HEADER = """#
-#                                                              out-of-place                       in-place          
-#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong
-#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)       
-"""
+_HALF = "     time   algbw   busbw #wrong"
+HEADER = "\n".join((
+    "#",
+    f"#{'':62}out-of-place{'':23}in-place{'':10}",
+    f"#       size         count      type   redop    root{_HALF}{_HALF}",
+    f"#        (B)    (elements){'':31}(us)  (GB/s)  (GB/s){'':12}(us)  (GB/s)  (GB/s){'':7}",
+    "",
+))  # fmt: skip
 
 
 def main():

@@ -126,8 +126,11 @@ class Connector:
         try:
             with _classed(target, login):
                 self._connect(connection, target, deadline, opened)
-        except ConnectError:
+        except ConnectError as error:
             _close_all(opened)
+            if time.monotonic() >= deadline and error.trouble == "busy":  # we closed it
+                reason = f"{target.host}:{target.port}: connected, but no login in time"
+                raise ConnectError(reason, "connect") from error
             raise
         return connection
 

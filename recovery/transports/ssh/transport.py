@@ -145,7 +145,7 @@ def _why_lost(session: NodeTransport, started: float) -> str:
     if session.is_active():
         return ""
     after_s = time.monotonic() - started
-    cause = session.get_exception()
+    cause = str(session.get_exception() or "")
     return f"the connection was lost after {after_s:.1f} s" + (f" ({cause})" if cause else "")
 
 
