@@ -96,8 +96,8 @@ class Step:
     ``fields`` are the verb's own values as written (``argument`` is the value of the verb key),
     templates not rendered; ``late`` names the values in them that a later step saves, so the
     engine renders them when the step starts. ``nodes`` are those selected at plan time;
-    ``nodes_expression`` is kept for people. ``nodes`` is ``("head",)``-like single where the
-    runbook says ``nodes: head`` (the first node still in); then ``head_only`` is true.
+    ``nodes_expression`` is kept for people. Where the runbook says ``nodes: head``, ``head_only``
+    is true and ``nodes`` are all that may become it: the step runs on the first still in.
     ``variables`` are those that a fragment sees besides the plan's (its ``vars`` and ``with``);
     they come before all others when the step's templates and expressions are rendered.
     """

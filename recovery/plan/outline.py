@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 
 from recovery.model.runbook import Effect, GateKind, OnFail, Plan, Retry, RetryOn, Step
 from recovery.plan.grammar import batch_sizes, show_duration, show_gate
@@ -41,7 +40,20 @@ def worst_case_of(plan: Plan) -> float:
 
 def outline(plan: Plan, fold: Fold) -> str:
     """What `recover plan` prints: each step with its nodes, commands and limits."""
-    return "\n".join(_lines(plan, cache(lambda nodes: fold(nodes)))) + "\n"
+    return "\n".join(_lines(plan, _remembering(fold))) + "\n"
+
+
+def _remembering(fold: Fold) -> Fold:
+    """Folding 10,000 names takes a while, and most steps have the same nodes."""
+    known: dict[tuple[str, ...], str] = {}
+
+    def folded(nodes: Iterable[str]) -> str:
+        names = tuple(nodes)
+        if names not in known:
+            known[names] = fold(names)
+        return known[names]
+
+    return folded
 
 
 def _lines(plan: Plan, fold: Fold) -> Iterator[str]:
