@@ -1,4 +1,4 @@
-"""`check`: put questions to every node; each exact command runs once, whoever reads it."""
+"""`check`: put questions to every node in one round trip; each exact command runs once."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
+from recovery.engine.bundle import bundle, bundle_limit_s, unbundle
 from recovery.engine.judging import Judged, judge_one
 from recovery.engine.outcome import ending_finding
 from recovery.model.check import Check
 from recovery.model.kind import Kept, NodeResult, StepResult, Verb
 from recovery.model.node import Node
-from recovery.model.output import Command, Ending, Output, Printed
+from recovery.model.output import Command, Output, Printed
 from recovery.model.ports import World
 from recovery.model.runbook import Effect
 from recovery.model.verdict import Finding, Level, Verdict, single, unknown
@@ -53,23 +54,32 @@ def _ask_node(
     world: World,
     parsed: Mapping[str, dict[str, Any]],
 ) -> NodeResult:
-    judged: list[Judged] = []
-    kept: list[Kept] = []
-    statuses: dict[str, int | None] = {}
-    worst: Output | None = None
-    for line, readers in _by_command(checks).items():
-        limit = max(c.timeout_s for c in readers)
-        output = world.run(node, Command(line, timeout_s=limit, sudo=world.step.sudo))
-        statuses[line] = output.exit_status
-        kept += _kept(line, output, world)
-        judged += [_judge(check, output, world.profile(node)) for check in readers]
-        worst = _worse(worst, output)
-        if output.ending is Ending.NEVER_STARTED:
-            break
+    asked = _by_command(checks)
+    limits = {line: max(c.timeout_s for c in readers) for line, readers in asked.items()}
+    whole = world.run(node, _command(limits, node, world))
+    outputs = unbundle(whole, limits, seed=_seed(node, world))
+    raw = world.profile(node)
+    judged = [_judge(c, outputs[line], raw) for line, readers in asked.items() for c in readers]
     for one in judged:
         if one.parsed is not None:
             parsed[one.check][node.name] = one.parsed
-    return _node_result(node, judged, kept, worst, statuses)
+    kept = [k for line, output in outputs.items() for k in _kept(line, output, world)]
+    statuses = {line: output.exit_status for line, output in outputs.items()}
+    return _node_result(node, judged, kept, whole, statuses)
+
+
+def _seed(node: Node, world: World) -> str:
+    return f"{world.run_id} {world.step.id} {node.name}"
+
+
+def _command(limits: Mapping[str, float], node: Node, world: World) -> Command:
+    """All lines in one round trip; the step's own limit comes over theirs."""
+    return Command(
+        bundle(limits, seed=_seed(node, world)),
+        timeout_s=bundle_limit_s(limits),
+        env=world.step.env,
+        sudo=world.step.sudo,
+    )
 
 
 def _kept(line: str, output: Output, world: World) -> list[Kept]:
@@ -100,18 +110,11 @@ def _judge(check: AnyCheck, output: Output, raw: Mapping[str, Any]) -> Judged:
     return judge_one(check, printed, raw)
 
 
-def _worse(one: Output | None, other: Output) -> Output:
-    """The output whose ending says more; a plain end says least."""
-    if one is None or one.ending is Ending.FINISHED:
-        return other
-    return one
-
-
 def _node_result(
     node: Node,
     judged: list[Judged],
     kept: list[Kept],
-    worst: Output | None,
+    whole: Output,
     statuses: Mapping[str, int | None],
 ) -> NodeResult:
     findings = [
@@ -123,16 +126,16 @@ def _node_result(
     return NodeResult(
         node=node.name,
         verdict=Verdict(tuple(sorted(_once(findings), key=lambda f: -f.level))),
-        ending=worst.ending if worst else Ending.FINISHED,
+        ending=whole.ending,
         exit_status=None,
-        trouble=worst.trouble if worst else "",
+        trouble=whole.trouble,
         kept=tuple(kept),
         values={
             "checks": levels,
             "facts": {one.check: _small(one.facts) for one in judged},
             "statuses": dict(statuses),
         },
-        duration_s=worst.duration_s if worst else 0.0,
+        duration_s=whole.duration_s,
     )
 
 

@@ -1,11 +1,12 @@
 """`check`: each exact command runs once; what cannot be judged is unknown."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.node import Node
-from recovery.model.output import Ending, Output
+from recovery.model.output import Command, Ending, Output
 from recovery.model.verdict import Level, failed, single, verdict
 from recovery.steps.check import CHECK, CheckParams
 from tests.fakes import FakeTransport, FakeWorld, finished
@@ -70,14 +71,27 @@ class World(FakeWorld):
 
 
 def asked(names, answer):
-    world = World(transport=FakeTransport(answer))
+    """The fake node's shell: runs each line of the bundle by ``answer``."""
+
+    def shell(node, command):
+        output = answer(node, Command("count"))
+        if output.ending is not Ending.FINISHED:
+            return output
+        mark = re.search(r"@@[0-9a-f]{24}", command.line)[0].encode()
+        frame = b"%s begin 0\n%%s\n%s end 0 %d\n" % (mark, mark, output.exit_status)
+        return replace(
+            output, exit_status=0, stdout=frame % output.stdout, stderr=frame % output.stderr
+        )
+
+    world = World(transport=FakeTransport(shell))
     return CHECK.run(CheckParams(argument=names), (A, B, C), world).nodes, world
 
 
 def test_two_checks_of_one_command_ask_once_a_node():
     nodes, world = asked(["low", "lower"], lambda node, command: finished("7"))
 
-    assert world.transport.asked == [("a", "count"), ("b", "count"), ("c", "count")]
+    assert [name for name, _ in world.transport.asked] == ["a", "b", "c"]
+    assert all(line.count("/bin/sh -c count") == 1 for _, line in world.transport.asked)
     assert nodes["a"].values["checks"] == {"low": "pass", "lower": "fail"}
     assert nodes["a"].verdict.worst.finding == "lower: 7 is too much"
 
