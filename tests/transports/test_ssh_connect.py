@@ -85,7 +85,8 @@ def test_a_server_that_says_nothing_ends_at_the_deadline(tmp_path: Path) -> None
     with farm_server(tmp_path, banner_hang=True) as server:
         output = ask(tmp_path, server.port)
 
-    assert output.ending is Ending.NEVER_STARTED
+    assert (output.ending, output.trouble) == (Ending.NEVER_STARTED, "connect")
+    assert "no login in time" in output.reason
     assert output.duration_s < 6
 
 
