@@ -119,9 +119,9 @@ class Farm:
         """Restarts one node, as its operating system or its BMC would."""
         self.resolve([name])
         with self._lock:
+            self._change(name, power=False)
             self._unplug(self._nodes[name])
             processes.kill(self._layout.root, frozenset([name]))
-            self._change(name, power=False)
             rendering.write_fabric(self._layout, self.states())
         if not self._switched(self._nodes[name].state, "never-back"):
             timer = threading.Timer(_REBOOT_S, self._boot_again, [name])
@@ -255,6 +255,9 @@ class Farm:
     def _boot(self, name: str, *before: Happening) -> None:
         at = self._now()
         state = self._nodes[name].state
+        listener = self._listen(state.port)
+        for mark in (self._layout.node(name) / "etc" / "gpu").iterdir():
+            mark.unlink()  # no process of an earlier boot holds a GPU
         self._change(
             name,
             power=True,
@@ -262,8 +265,7 @@ class Farm:
             booted_at=at,
             happenings=(*state.happenings, *before, Happening(at, "boot")),
         )
-        self._write_syslog(self._nodes[name].state)
-        self._open(name, self._listen(state.port))
+        self._open(name, listener)
 
     def _boot_again(self, name: str) -> None:
         with self._lock:

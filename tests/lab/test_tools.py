@@ -1,0 +1,150 @@
+"""The stand-in tools, read by the project's own checks: what they print is what we can read."""
+
+from __future__ import annotations
+
+import functools
+import json
+
+import pytest
+
+from recovery.model.check import Check
+from recovery.model.output import Printed
+from recovery.model.verdict import Level
+from recovery.registry import collect
+from tests.lab.conftest import Cluster
+
+pytestmark = pytest.mark.lab
+
+PROFILE = {"expected_gpus": 8, "nvlinks": 18, "expected_compute_hcas": 8, "expected_rate": 400}
+
+
+@functools.cache
+def shelf() -> dict[str, Check]:
+    return collect("recovery.checks", Check)
+
+
+def judged(cluster: Cluster, node: str, name: str) -> tuple[Level, str]:
+    check = shelf()[name]
+    answer = cluster.run(node, check.command)
+    printed = Printed(text=answer.out, error_text=answer.err, exit_status=answer.status)
+    verdict = check.judge(check.parse(printed), check.expect(PROFILE))
+    return verdict.level, str(verdict)
+
+
+WELL = ("gpu.count", "gpu.state", "gpu.ecc", "gpu.remap", "gpu.thermal", "gpu.power", "gpu.memory",
+        "gpu.topology", "gpu.nvlink", "gpu.pcie", "gpu.persistence", "driver.match",
+        "ib.state")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WELL)
+def test_a_healthy_node_fails_no_check(cluster: Cluster, name: str):
+    level, words = judged(cluster, "node01", name)
+
+    assert level in (Level.PASS, Level.WARN), words
+
+
+BROKEN = [
+    ("gpu-lost", None, "gpu.count"),
+    ("gpu-lost", None, "gpu.xid"),
+    ("ecc", None, "gpu.ecc"),
+    ("ecc", None, "gpu.remap"),
+    ("ecc", None, "gpu.xid"),
+    ("nvlink-down", None, "gpu.nvlink"),
+    ("slow-nic", None, "ib.state"),
+]
+
+
+@pytest.mark.parametrize(("fault", "value", "name"), BROKEN)
+def test_a_broken_node_does_not_pass(well: Cluster, fault: str, value: str | None, name: str):
+    well.ask("break", fault=fault, nodes=["node02"], value=value)
+
+    level, words = judged(well, "node02", name)
+
+    assert level is not Level.PASS, words
+
+
+def test_query_gpu_prints_any_fields_in_the_asked_form(cluster: Cluster):
+    asked = "nvidia-smi --query-gpu=index,memory.used,power.limit --format="
+
+    full = cluster.run("node01", f"{asked}csv").out.splitlines()
+    bare = cluster.run("node01", f"{asked}csv,noheader,nounits -i 3").out
+
+    assert full[:2] == ["index, memory.used [MiB], power.limit [W]", "0, 4 MiB, 700.00 W"]
+    assert bare == "3, 4, 700.00\n"
+
+
+def test_query_gpu_refuses_an_unknown_field_as_the_tool_does(cluster: Cluster):
+    answer = cluster.run("node01", "nvidia-smi --query-gpu=index,colour --format=csv")
+
+    assert answer.status == 2
+    assert answer.out == 'Field "colour" is not a valid field to query.\n\n'
+
+
+def test_a_lost_gpu_is_missing_everywhere(well: Cluster):
+    well.ask("break", fault="gpu-lost", nodes=["node03"], value="0")
+
+    count = "nvidia-smi -L | wc -l; nvidia-smi topo -m | grep -c '^GPU'; nvidia-smi | grep -c HBM3"
+
+    assert well.run("node03", count).out.split() == ["7", "7", "7"]
+    assert well.run("node03", "all_reduce_perf -g 8").status == 2
+
+
+def busbw(cluster: Cluster, command: str, env: str = "") -> float:
+    answer = cluster.run("node01", f"{env} {command} -J out.json >/dev/null; cat out.json")
+    return json.loads(answer.out)["results"][-1]["out_of_place"]["bus_bw"]
+
+
+ALONE = "all_reduce_perf -b 8G -e 8G -f 2 -g 8"
+PAIR = "mpirun -np 16 -N 8 -H node01:8,{other}:8 all_reduce_perf -b 8G -e 8G -g 1"
+
+
+def test_bandwidth_follows_from_the_scripted_fabric(well: Cluster):
+    well.ask("break", fault="slow-nic", nodes=["node02"], value=None)
+    well.ask("break", fault="slow-pair", nodes=["node03"], value="node01")
+
+    assert 470 < busbw(well, ALONE) < 490
+    assert 360 < busbw(well, ALONE, env="NCCL_NVLS_ENABLE=0") < 375
+    assert 90 < busbw(well, PAIR.format(other="node02")) < 100
+    assert 80 < busbw(well, PAIR.format(other="node03")) < 90
+
+
+def test_the_same_pair_always_reaches_the_same(cluster: Cluster):
+    pair = PAIR.format(other="node02")
+
+    assert busbw(cluster, pair) == busbw(cluster, pair)
+    assert 375 < busbw(cluster, pair) < 392
+
+
+def test_mpirun_names_the_node_that_is_off(well: Cluster):
+    well.ask("power-loss", nodes=["node02"])
+
+    answer = well.run("node01", PAIR.format(other="node02"))
+
+    assert answer.status != 0
+    assert "node02" in answer.err
+    assert "ORTE was unable to reliably start one or more daemons." in answer.err
+
+
+def test_a_hang_stops_the_table_in_the_middle_of_a_row(well: Cluster):
+    well.ask("break", fault="hang", nodes=["node02"], value="all_reduce_perf")
+    sizes = PAIR.format(other="node02").replace("-b 8G", "-b 1G -f 2")
+
+    answer = well.run("node01", f"timeout 1 {sizes}")
+
+    assert answer.status == 124
+    assert answer.out.splitlines()[-1].split()[-1] == "-1"
+
+
+def test_counters_and_versions_are_the_nodes_own(cluster: Cluster):
+    counters = cluster.run(
+        "node01", "grep -s . /sys/class/infiniband/*/ports/*/counters/*; cat /etc/hostname"
+    ).out
+
+    assert "/sys/class/infiniband/mlx5_7/ports/1/counters/link_downed:0\n" in counters
+    assert counters.endswith("node01\n")
+
+
+def test_the_bug_report_is_one_compressed_file(cluster: Cluster):
+    collect = "cd data && nvidia-bug-report.sh --output-file report >&2 && gzip -t report*"
+
+    assert cluster.run("node01", collect).status == 0
