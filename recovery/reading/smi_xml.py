@@ -56,8 +56,8 @@ def _root(text: str) -> ElementTree.Element:
     if start is None or end < 0:
         raise ParseError("the XML is cut short: its last tag is missing", remedy=_REMEDY)
     try:
-        # No entity can be declared here: the DTD was refused above.
-        return ElementTree.fromstring(body[start.start() : end + len("</nvidia_smi_log>")])  # noqa: S314
+        whole = body[start.start() : end + len("</nvidia_smi_log>")]
+        return ElementTree.fromstring(whole)  # noqa: S314 - a DTD was refused above
     except (ElementTree.ParseError, ValueError) as error:
         raise ParseError(f"the XML is not well formed: {error}", remedy=_REMEDY) from error
 
