@@ -15,6 +15,9 @@ from recovery.reading.bmc_words import refused_finding
 
 _SUPPLY = re.compile(r"(?P<name>(?:PSU?|Power Supply) ?\d+)\b.*", re.IGNORECASE)
 _WORDS = re.compile(r"redundancy (?:lost|degraded)|failure detected|AC lost|fault", re.IGNORECASE)
+FEWEST = 8
+"""Sensors below which a list is taken for a part of one; a GPU node's has dozens."""
+
 _IDLE_W = 10.0  # a supply that carries load draws more; an idle one shows a few watts
 
 
@@ -36,6 +39,14 @@ def judge(found: Sensors, ignored: frozenset[str]) -> Verdict:
                 f"none of {len(used)} sensors has a reading",
                 remedy="is the node on? ask again after power on; else reset the BMC",
                 code="bmc.sensors.none",
+            )
+        )
+    elif not findings and len(used) < FEWEST:
+        findings.append(
+            warned(
+                f"only {len(used)} sensors are listed, a whole list has more",
+                remedy="read all of them: `ipmitool sdr elist full`",
+                code="bmc.sensors.few",
             )
         )
     elif not findings and found.cut:

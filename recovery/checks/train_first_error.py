@@ -9,6 +9,7 @@ from typing import Any
 from recovery.model.check import Check
 from recovery.model.verdict import Finding, Verdict, failed, passed, unknown, verdict, warned
 from recovery.reading.train_causes import cause_of, gpu_of, silent_ranks
+from recovery.reading.train_elastic import ElasticFailure
 from recovery.reading.train_errors import ECHOES, TrainError
 from recovery.reading.train_steps import compared, losses
 from recovery.reading.trainlog import (
@@ -61,6 +62,9 @@ def _crash(log: TrainingLog, first: TrainError, expected: TrainExpect) -> Iterat
     text = f"{where}{cause.words}" + (f" ({echoes} later errors follow from it)" if echoes else "")
     component = str(first.facts().get("host") or where.partition(":")[0])
     code = f"train.first-error.{first.kind.replace('_', '-')}"
+    if is_stop(first) and log.cut:
+        yield unknown("the log is cut", remedy="read it again, whole", code=code)
+        return
     if is_stop(first):
         yield passed(f"the job did not crash: {cause.words}; {cause.remedy}", code=code)
         return
@@ -104,12 +108,17 @@ def _by_agent(log: TrainingLog) -> Iterator[Finding]:
         return
     words, remedy = _ENDED.get(elastic.signal or "", _ENDED[""])
     yield failed(
-        f"rank {elastic.rank} on {elastic.host or 'an unnamed node'} ended with "
+        f"{_worker(elastic)} ended with "
         f"{elastic.signal or f'exit code {elastic.exitcode}'}: {words}",
         remedy=remedy,
         component=elastic.host,
         code="train.first-error.ended",
     )
+
+
+def _worker(elastic: ElasticFailure) -> str:
+    who = f"local rank {elastic.local_rank}" if elastic.rank is None else f"rank {elastic.rank}"
+    return f"{who} on {elastic.host or 'an unnamed node'}"
 
 
 _ENDED = {
@@ -143,7 +152,8 @@ def _numbers(log: TrainingLog) -> Iterator[Finding]:
     broken = [i for i in last if (i.loss is not None and i.loss != i.loss) or i.nan]
     if broken:
         yield failed(
-            f"the loss is not a number at iteration {broken[0].step}",
+            "the loss is not a number"
+            + (f" at iteration {broken[0].step}" if broken[0].step is not None else ""),
             remedy="go back to the checkpoint before it; check the data and the learning rate; run "
             "`dcgmi diag -r 3` on its nodes when it comes back",
             code="train.first-error.nan-loss",

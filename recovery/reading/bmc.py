@@ -12,12 +12,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recovery.errors import ParseError
 from recovery.model.output import Printed
 from recovery.reading.asked import tool_asked
+from recovery.reading.plain import plain_lines
 
 _UNREACHABLE = re.compile(
     r"Unable to establish (?:IPMI|LAN|session|RMCP)|Authentication type .* not supported|"
@@ -45,6 +46,16 @@ class NoAnswer:
         if self.kind == "http-error":
             return {"http_error": True, "message_id": self.message_id or None}
         return {"reachable": False}
+
+
+def plain(printed: Printed) -> Printed:
+    """The same, freed from colours and from what launchers put before each line.
+
+    Raises:
+        ParseError: lines of several nodes are mixed.
+    """
+    text, error_text = ("\n".join(plain_lines(t)) for t in (printed.text, printed.error_text))
+    return replace(printed, text=text, error_text=error_text)
 
 
 def no_answer(printed: Printed) -> NoAnswer | None:
@@ -124,6 +135,10 @@ def is_asked(printed: Printed, words: str, content: re.Pattern[str]) -> bool:
         return _asks_nothing_known(printed.command) and bool(content.search(printed.text[:65536]))
     if asked:
         return False
+    try:
+        printed = plain(printed)
+    except ParseError:
+        return False
     said = f"{printed.text[:65536]}\n{printed.error_text[:65536]}"
     return bool(content.search(said))
 
@@ -172,6 +187,7 @@ def parse_power(printed: Printed) -> Power:
     Raises:
         ParseError: it is none of them.
     """
+    printed = plain(printed)
     refused = no_answer(printed)
     if refused is not None:
         return Power(refused=refused)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recovery.model.output import Printed
-from recovery.reading.bmc import NoAnswer, json_body, no_answer, unanswered, words_of
-from recovery.reading.plain import ends_with_newline, plain_lines
+from recovery.reading.bmc import NoAnswer, json_body, no_answer, plain, unanswered, words_of
+from recovery.reading.plain import ends_with_newline
 
 _ID = re.compile(r"[0-9a-fA-F]{1,4}$")
 _DATE = re.compile(r"(\d\d)/(\d\d)/(\d{4}|\d\d)$")
@@ -85,6 +85,8 @@ def parse_sel(printed: Printed) -> Sel:
     Raises:
         ParseError: no record is in it, and it does not say that there are none.
     """
+    cut = not ends_with_newline(printed.text)
+    printed = plain(printed)
     refused = no_answer(printed)
     if refused is not None:
         return Sel(refused=refused)
@@ -93,11 +95,11 @@ def parse_sel(printed: Printed) -> Sel:
         return _redfish(body, printed)
     if "SEL has no entries" in f"{printed.text}{printed.error_text}":
         return Sel()
-    lines = plain_lines(printed.text)
+    lines = printed.text.split("\n")
     events = tuple(e for line in lines if (e := _of_line(line)) is not None)
     if not events:
         raise unanswered(printed, "the event log")
-    return Sel(events, still=_still(events), cut=not ends_with_newline(printed.text))
+    return Sel(events, still=_still(events), cut=cut)
 
 
 def _of_line(line: str) -> SelEvent | None:

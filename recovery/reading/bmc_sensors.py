@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recovery.model.output import Printed
-from recovery.reading.bmc import Sensor, Sensors, json_body, no_answer, unanswered
-from recovery.reading.plain import ends_with_newline, plain_lines
+from recovery.reading.bmc import Sensor, Sensors, json_body, no_answer, plain, unanswered
+from recovery.reading.plain import ends_with_newline
 
 _STATUS = frozenset({"ok", "nc", "cr", "nr", "ns", "na", "us", "lnc", "lcr", "lnr", "unc", "ucr",
                      "unr"})  # fmt: skip
@@ -38,6 +38,8 @@ def parse_sensors(printed: Printed) -> Sensors:
     Raises:
         ParseError: it lists none.
     """
+    whole = ends_with_newline(printed.text)
+    printed = plain(printed)
     refused = no_answer(printed)
     if refused is not None:
         return Sensors(refused=refused)
@@ -46,9 +48,9 @@ def parse_sensors(printed: Printed) -> Sensors:
         found = tuple(_redfish(body))
         cut = False
     else:
-        lines = plain_lines(printed.text)
+        lines = printed.text.split("\n")
         found = tuple(s for line in lines if (s := _of_line(line)) is not None)
-        cut = not ends_with_newline(printed.text)
+        cut = not whole
     if not found:
         raise unanswered(printed, "the sensors")
     return Sensors(found, cut=cut)

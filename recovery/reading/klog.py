@@ -17,7 +17,7 @@ from recovery.reading.klog_event import KernelEvent, read_by
 from recovery.reading.klog_gpu import GPU_RULES
 from recovery.reading.klog_host import HOST_RULES
 from recovery.reading.klog_join import Joiner, LinkHistory
-from recovery.reading.klog_lines import Line, undress, undress_all
+from recovery.reading.klog_lines import Line, undress, undress_all, without_collector
 from recovery.reading.plain import ends_with_newline
 
 KEPT_OF_A_KIND = 1000
@@ -90,7 +90,8 @@ def parse_kernel_log(printed: Printed) -> KernelLog:
     Raises:
         ParseError: no line of it is the kernel's, with what the tool said instead.
     """
-    found = read_kernel_log(f"{printed.text}\n{printed.error_text}".split("\n"))
+    lines = without_collector(printed.text.split("\n"))
+    found = read_kernel_log([*lines, *printed.error_text.split("\n")])
     if found.n_kernel_lines == 0:
         said = found.refused or f"no line of {len(printed.text)} characters is the kernel's"
         raise ParseError(
@@ -112,7 +113,7 @@ def is_kernel_log(printed: Printed) -> bool:
 
 def looks_like_kernel_log(text: str) -> bool:
     """Claims that lines near the beginning bear the kernel log's own stamps or subsystems."""
-    head = text[:65536].split("\n")[:_LOOKED_AT_WHOLE]
+    head = without_collector(text[:65536].split("\n")[:_LOOKED_AT_WHOLE])
     filled = [line for line in head if line.strip()]
     n_kernel = sum(_is_kernels(undress(line)) for line in filled)
     return n_kernel > 0 and n_kernel * 4 >= len(filled)

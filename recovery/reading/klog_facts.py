@@ -8,7 +8,7 @@ from typing import Any
 from recovery.model.verdict import Finding, unknown, warned
 from recovery.reading.klog import KernelLog
 from recovery.reading.klog_event import KernelEvent
-from recovery.reading.xid_rules import WORDS, conclude, root_words
+from recovery.reading.xid_rules import conclude, root_words, word_of
 
 _SHOWN = ("xid", "aer", "gpu_lost", "gpu_probe_failed")
 _PLAIN = ("mce", "thermal", "lockup", "panic", "fs", "disk", "nic", "pcie_down")
@@ -22,7 +22,7 @@ def kernel_facts(log: KernelLog) -> Mapping[str, Any]:
         "xid_counts": dict(log.xid_counts),
         "events_by_xid": dict(log.xid_counts),
         "sxid_events": [_public(e) for e in log.of("sxid")],
-        "per_gpu": {c.component: WORDS[c.action] for c in conclude(log.events) if not c.is_switch},
+        "per_gpu": {c.component: word_of(c) for c in conclude(log.events) if not c.is_switch},
         "root": root_words(log.events, conclude(log.events)),
         "failed_probes": log.n_failed_probes or len(log.of("gpu_probe_failed")),
         "rate_limited": bool(log.of("rate_limited")),

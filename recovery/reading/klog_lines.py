@@ -24,6 +24,8 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _MONTH = "|".join(_MONTHS)
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
 
+_NEXT = rf"\[|<|kern|\d|NVRM: |(?:{_MONTH}) [ \d]\d |(?:{_DAYS}) "
+
 _COATS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("kmsg", re.compile(r"(?P<prio>\d{1,5}),(?P<seq>\d+),(?P<usec>\d+),[-c+,=\w]+;")),
     ("since", re.compile(r"\[ *\+?(?P<since>\d+\.\d{3,9})(?: *<[ +]*\d+\.\d+>)?\] ?")),
@@ -38,13 +40,14 @@ _COATS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     ("human", re.compile(rf"\[(?:{_MONTH}) ?\d{{1,2}} \d\d:\d\d(?::\d\d)?\] ?")),
     ("decoded", re.compile(r"(?P<facility>[a-z]{2,10}\d?) *:(?P<level>[a-z]{3,6}) *: ")),
+    ("dmesg", re.compile(r"(?P<stamp>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:\d\d) ")),
     (
         "syslog",
         re.compile(
             rf"(?:<\d{{1,3}}>(?:1 )?)?(?P<stamp>"
             rf"(?:{_MONTH}) [ \d]\d (?:\d{{4}} )?\d\d:\d\d:\d\d(?:\.\d+)?"
             rf"|(?:(?:{_DAYS}) )?{_ISO}|\d{{9,11}}\.\d{{3,6}})"
-            r" (?P<host>[\w.:-]{1,64}) (?P<tag>[\w./@()+-]{1,64})(?:\[\d+\])?: ?"
+            r" (?P<host>[\w.:-]{0,63}[\w.-]) (?P<tag>[\w./@()+-]{1,64})(?:\[\d+\])?:(?: |$)"
         ),
     ),
     (
@@ -62,8 +65,8 @@ _COATS: tuple[tuple[str, re.Pattern[str]], ...] = (
         re.compile(r"(?:[^\[\n]{0,40})?\[\d+,\d+\](?:\[[^\]\n]{1,80}\])?<std(?:out|err)>: ?"),
     ),
     ("file", re.compile(r"/[\w./-]{1,200}:(?:\d+:)?(?=\S)")),
-    ("node", re.compile(r"\[?(?P<host>[A-Za-z][\w./-]{0,62})\]?: (?=\[|<|kern|\d|NVRM: )")),
-    ("label", re.compile(r" {0,4}\d{1,5}: (?=\[|kern|NVRM)")),
+    ("node", re.compile(rf"\[?(?P<host>[A-Za-z][\w./-]{{0,62}})\]?: (?={_NEXT})")),
+    ("label", re.compile(rf" {{0,4}}\d{{1,5}}: (?={_NEXT})")),
 )
 _MAX_COATS = 8
 _BOOT_MARK = re.compile(r"-- (?:Boot [0-9a-f]+|Reboot) --")
@@ -179,6 +182,25 @@ def _from_json(text: str) -> Line:
     )
 
 
+_PROGRAM = re.compile(
+    rf"(?:(?:{_MONTH}) [ \d]\d \d\d:\d\d:\d\d|{_ISO}) [\w.:-]{{0,63}}[\w.-] "
+    r"(?P<tag>[\w./@()+-]{1,64})(?:\[\d+\])?: ?"
+)
+
+
+def without_collector(lines: list[str]) -> list[str]:
+    """The lines without the tag of the one program that passed all of them on.
+
+    A line of another program is no message of the kernel, unless that program wrote every line.
+    """
+    filled = [line for line in lines if line.strip()]
+    found = [_PROGRAM.match(line) for line in filled]
+    tags = {match["tag"] if match else "" for match in found}
+    if len(tags) != 1 or tags & {"", "kernel"}:
+        return lines
+    return [_PROGRAM.sub("", line, count=1) for line in lines]
+
+
 def undress_all(lines: Iterable[str]) -> Iterator[Line]:
     """All messages in order; dictionary lines of ``/dev/kmsg`` are left out."""
     in_kmsg = False
@@ -232,11 +254,10 @@ def _syslog_seconds(stamp: str) -> float | None:
     return None if found is None else found + float(f"0.{match[7] or 0}")
 
 
-def _date(year: int, month: str, day: str, clock: tuple[str, ...]) -> float | None:
+def _date(year: int, month: str, day: str, clock: tuple[str, str, str]) -> float | None:
+    hour, minute, second = (int(part) for part in clock)
     try:
-        at = datetime(
-            year, _MONTHS.index(month) + 1, int(day), *(int(c) for c in clock), tzinfo=UTC
-        )
+        at = datetime(year, _MONTHS.index(month) + 1, int(day), hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
     return at.timestamp()

@@ -17,6 +17,10 @@ _HEAD = re.compile(r"Root Cause \(first observed failure\):")
 _FAILURES = re.compile(r"\s*(?:Other )?Failures:")
 _FIELD = re.compile(r"\s*(?P<key>time|host|rank|exitcode|error_file|traceback) *: (?P<value>.*)")
 _ENTRY = re.compile(r"\s*\[\d+\]:")
+_AGENT = re.compile(
+    r"failed \(exitcode: (?P<code>-?\d{1,9})\) local_rank: (?P<local>\d{1,9}) "
+    r"\(pid: (?P<pid>\d{1,9})\)"
+)
 _RULE = re.compile(r"\s*[=-]{20,}")
 
 
@@ -57,9 +61,14 @@ class ElasticReader:
     n_others: int = 0
     part: str = ""
     seen: bool = False
+    agent: ElasticFailure | None = None  # from the agent's own line, where no block follows
 
     def take(self, text: str) -> bool:
         """Takes one line; claims it when it belongs to the block."""
+        if self.agent is None and (line := _AGENT.search(text)):
+            self.agent = ElasticFailure(
+                local_rank=int(line["local"]), exitcode=int(line["code"]), pid=int(line["pid"])
+            )
         if _HEAD.search(text):
             self.part, self.seen = "root" if not self.values else "other-agent", True
             return True
@@ -68,6 +77,10 @@ class ElasticReader:
             return True
         if not self.part:
             return False
+        return self.inside(text)
+
+    def inside(self, text: str) -> bool:
+        """Takes one line of the block."""
         if _ENTRY.match(text):
             self.n_others += self.part == "others"
             return True
@@ -84,7 +97,7 @@ class ElasticReader:
     def result(self) -> ElasticFailure | None:
         """The failure, when a block was in the log."""
         if not self.seen:
-            return None
+            return self.agent
         rank = re.match(r"(\d{1,9})(?: \(local_rank: (\d{1,9})\))?", self.values.get("rank", ""))
         ended = re.match(r"(-?\d{1,9})(?: +\(pid: (\d{1,9})\))?", self.values.get("exitcode", ""))
         return ElasticFailure(

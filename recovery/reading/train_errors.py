@@ -144,6 +144,17 @@ def _rank_in(match: re.Match[str], text: str) -> Mapping[str, Any]:
     return {"rank": int(rank[1] or rank[2])} if rank else {}
 
 
+def _completion(match: re.Match[str], text: str) -> Mapping[str, Any]:
+    hca = re.search(r"\bhca (\w+)", text)
+    vendor = re.search(r"vendor err (\d+)", text)
+    return {
+        "peer": match["peer"],
+        "status": int(match["status"]) if match["status"] else 12,
+        "vendor_err": int(vendor[1]) if vendor else None,
+        "hca": hca[1] if hca else None,
+    }
+
+
 def _exception(match: re.Match[str], _text: str) -> Mapping[str, Any]:
     return {"exception": match["name"].rpartition(".")[2], "message": match["message"][:200]}
 
@@ -217,20 +228,20 @@ _RULES = (
         "ib_completion",
         r"completion from peer (?P<peer>\S+?) with (?:status=(?:\w+\()?"
         r"|error )(?P<status>\d+)|IBV_WC_RETRY_EXC_ERR",
-        _groups,
+        _completion,
     ),
     _rule(
         "nccl_timeout",
         r"[Ww]atchdog caught collective operation timeout|Timed out waiting \d+ms for"
         r"|Collective operation timeout: WorkNCCL"
-        r"|ProcessGroupNCCL's watchdog got stuck",
+        r"",
         _timeout,
     ),
     _rule(
         "nccl_watchdog",
         r"detected by watchdog at work|Timeout at NCCL work"
         r"|NCCL watchdog thread terminated|Process group watchdog thread terminated"
-        r"|taking (?:the )?entire process down",
+        r"|taking (?:the )?entire process down|ProcessGroupNCCL(?:'s)? watchdog (?:hang|got stuck)",
         _watchdog,
     ),
     _rule(
@@ -264,7 +275,7 @@ _RULES = (
     _rule(
         "shm_exhausted",
         r"insufficient shared memory|unable to (?:open|mmap|write) .*shm"
-        r"|No space left on device.*/dev/shm",
+        r"|No space left on device.*/dev/shm|unable to write to file </torch_",
     ),
     _rule(
         "dataloader_exited",

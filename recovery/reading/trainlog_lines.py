@@ -30,6 +30,7 @@ _COATS = (
         r"(?:\[\d+\])?: "
     ),
     re.compile(r"\(\w{1,40} pid=\d+(?:, ip=(?P<host>[\w.:-]+))?\) ?"),
+    re.compile(r"(?P<host>[\w.-]{1,64}):\d+:\d+ \[(?P<local>\d+)\] (?=.{0,80}NCCL )"),
     re.compile(r"(?P<label>\d{1,5}): (?=\S)"),
     re.compile(r"(?P<host>[a-z][a-z0-9-]{0,40}\d{1,5}[a-z0-9.-]{0,20}): (?=\S)"),
 )

@@ -40,7 +40,7 @@ WORDS = {
     Action.DECODE: "link",
     Action.READ_ACTION: "monitor",
 }
-"""One word a GPU, for tables: what kind of answer its Xids ask for."""
+"""One word an action, for tables: what kind of answer an Xid asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,12 @@ class Conclusion:
     echo_of: str = ""
     n_lines: int = 1
     links: tuple[int, ...] = field(default=())
+
+
+def word_of(one: Conclusion) -> str:
+    """What kind of answer a GPU's Xids ask for, in one word: app, monitor, reset, reboot..."""
+    is_app = one.severity is Severity.APP and one.action is Action.NONE
+    return "app" if is_app else WORDS[one.action]
 
 
 def conclude(events: Iterable[KernelEvent]) -> tuple[Conclusion, ...]:
