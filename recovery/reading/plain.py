@@ -15,19 +15,19 @@ _PREFIXES = (
     # mpirun --tag-output, also with --timestamp-output before it and Open MPI 5's host in it
     re.compile(
         r"^(?:[^\[\n]{0,40})?(?P<who>\[(?:[\w.@-]{1,80}[@,])?\d+,\d+\](?:\[[^\]\n]{1,80}\])?)"
-        r"<std(?:out|err)>: ?"
+        r"<std(?:out|err)>:"
     ),
     # syslog and journalctl, classic and ISO time
     re.compile(
         rf"^(?:(?:{_MONTHS}) [ \d]\d \d\d:\d\d:\d\d|\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{{0,16}})"
-        r" (?P<who>[\w.:-]{1,80}) [\w./@-]{1,80}(?:\[\d+\])?: ?"
+        r" (?P<who>[\w.:-]{1,80}) [\w./@-]{1,80}(?:\[\d+\])?:"
     ),
     # kubectl logs --timestamps, docker logs -t
-    re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)(?P<who>) ?"),
+    re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)(?P<who>)"),
     # srun --label
-    re.compile(r"^ {0,4}(?P<who>\d{1,5}): ?"),
+    re.compile(r"^ {0,4}(?P<who>\d{1,5}):"),
     # pdsh, clush, kubectl --prefix: only when every line bears the same one
-    re.compile(r"^(?P<who>\[?[A-Za-z][\w./-]{0,80}\]?): ?"),
+    re.compile(r"^(?P<who>\[?[A-Za-z][\w./-]{0,80}\]?):(?= )"),
 )
 _WORDS = frozenset({"Error", "Warning", "WARNING", "ERROR", "Legend", "NVML"})
 _LONGEST = 1500
@@ -78,7 +78,10 @@ def _without_prefix(lines: list[str]) -> list[str]:
                 f"the output of {len(who)} ranks or nodes is mixed in one text",
                 remedy="judge the output of each node by itself",
             )
-        return [pattern.sub("", line, count=1) for line in lines]
+        bare = [pattern.sub("", line, count=1) for line in lines]
+        # The blank behind a prefix is the prefix's own where all lines have it.
+        n_blanks = int(all(line[:1] in ("", " ") for line in bare))
+        return [line[n_blanks:] for line in bare]
     return lines
 
 

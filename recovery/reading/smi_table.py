@@ -104,9 +104,9 @@ def _head_row(first: re.Match[str], bus: re.Match[str], ecc: str) -> dict[str, s
     }
     word = ecc.strip()
     # "Off": ECC is off. "On": MIG is on, and the counts stand with the MIG devices.
-    if word in ("Off", "On"):
-        values["ecc.mode.current"] = "Disabled" if word == "Off" else "Enabled"
-    else:
+    if word == "Off":
+        values["ecc.mode.current"] = "Disabled"
+    elif word != "On":
         values["ecc.errors.uncorrected.volatile.total"] = word
     return values
 
