@@ -146,7 +146,7 @@ def prepare(
         overrides=dict(overrides or {}),
         nodes=nodes,
         load=files.find_runbook,
-        select=lambda expression: inventories.select(inventory, expression),
+        select=lambda expression: inventories.select(inventory, expression, empty_ok=True),
         fold=inventories.fold,
         check_names=check_names(),
         seed=chosen,

@@ -21,6 +21,7 @@ from recovery.app.outside import drain
 from recovery.app.playbooks import run_playbook
 from recovery.app.preparing import Prepared
 from recovery.app.reporting import write_reports
+from recovery.app.secrecy import resolved, secret_values
 from recovery.engine.ending import RunEnd
 from recovery.engine.history import RunStory, story_of
 from recovery.engine.loop import Run
@@ -31,6 +32,7 @@ from recovery.errors import InputError, InventoryError
 from recovery.model.events import Event, RunResumed, RunStarted
 from recovery.model.node import CONTROLLER
 from recovery.model.ports import Launcher, Transport, TransportKind
+from recovery.model.runbook import Plan
 from recovery.registry import pick
 from recovery.store.journal import FileJournal, read_journal
 from recovery.store.lock import ClusterLock, Owner, boot_id
@@ -38,7 +40,6 @@ from recovery.store.runs import RunFolder, find_run, new_run
 
 Listener = Callable[[Event], None]
 TAKE_OVER_S = 60.0
-_SECRET_WORDS = ("password", "passphrase", "secret", "token")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,15 @@ def start(prepared: Prepared, options: RunOptions) -> tuple[str, RunEnd]:
     with _held(prepared.plan.cluster, run, clock, options):
         _bring_up(prepared)
         folder = new_run(options.state, run)
-        sitting = _Sitting(prepared, options, control, clock, folder, RunStory())
+        sitting = _Sitting(
+            prepared,
+            resolved(prepared.plan, prepared.inventory),
+            options,
+            control,
+            clock,
+            folder,
+            RunStory(),
+        )
         started = RunStarted(
             at=clock.now(),
             run=run,
@@ -110,7 +119,15 @@ def resume(name: str, options: RunOptions) -> tuple[str, RunEnd]:
             options.recall(event)
         prepared = _same_plan(story)
         _bring_up(prepared)
-        sitting = _Sitting(prepared, options, control, clock, folder, story)
+        sitting = _Sitting(
+            prepared,
+            resolved(prepared.plan, prepared.inventory),
+            options,
+            control,
+            clock,
+            folder,
+            story,
+        )
         resumed = RunResumed(at=clock.now(), owner=_owner(folder.run, clock).words)
         return folder.run, sitting.carry_out(resumed)
 
@@ -133,6 +150,7 @@ class _Sitting:
     """One process's turn at a run."""
 
     prepared: Prepared
+    plan: Plan  # with the values of its secrets: never written
     options: RunOptions
     control: Control
     clock: RealClock
@@ -149,7 +167,7 @@ class _Sitting:
         try:
             recorder.tell(first)
             run = Run(
-                plan=self.prepared.plan,
+                plan=self.plan,
                 run_id=self.folder.run,
                 recorder=recorder,
                 transports=transports,
@@ -196,25 +214,12 @@ class _Sitting:
             stopping=self.control.stopping,
             heeded=self.control.heeded,
             drain=lambda nodes, reason: drain(inventory.variables, nodes, reason),
-            secrets=secrets_of(
-                inventory.variables, *(n.variables for n in inventory.nodes.values())
-            ),
+            secrets=secret_values(self.plan, inventory),
         )
 
     def _report(self, formats: tuple[str, ...]) -> tuple[str, ...]:
         self.reported.extend(formats)
         return write_reports(self.folder, formats)
-
-
-def secrets_of(*all_variables: Mapping[str, object]) -> tuple[str, ...]:
-    """Values of variables whose names say that they are secret; struck out of all we write."""
-    found = {
-        str(value)
-        for variables in all_variables
-        for name, value in variables.items()
-        if isinstance(value, str) and value and any(w in name.lower() for w in _SECRET_WORDS)
-    }
-    return tuple(sorted(found, key=len, reverse=True))
 
 
 def _bring_up(prepared: Prepared) -> None:

@@ -138,7 +138,7 @@ class Run:
         """Carries one step out; returns whether the run may go on."""
         nodes = self._nodes(step)
         targets = nodes if nodes != (CONTROLLER,) else self._still_in()
-        variables = self._variables(targets)
+        variables = {**self._variables(targets), **step.variables}
         try:
             if step.when and not evaluate(step.when, variables):
                 return self._finish(step, SKIPPED, None)

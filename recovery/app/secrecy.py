@@ -1,0 +1,61 @@
+"""Secrets: found when a run starts, given to the engine alone, struck out of all that is written."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from recovery.errors import InputError
+from recovery.model.inventory import Inventory
+from recovery.model.runbook import Plan
+
+_SECRET_NAME = re.compile(
+    r"(?i)(passw|secret|token|passphrase|credential)(?!.*_(file|env)$)|_pass$"
+)
+SHORTEST = 4  # striking out every "a" would leave no text; a shorter secret is none
+
+
+def resolved(plan: Plan, inventory: Inventory) -> Plan:
+    """The plan with the values of its secrets, for the engine only: it is never written.
+
+    Raises:
+        InputError: a secret that is nowhere.
+    """
+    found = {name: _value(plan, name, inventory) for name in plan.secrets}
+    return replace(plan, variables={**plan.variables, **found})
+
+
+def _value(plan: Plan, name: str, inventory: Inventory) -> Any:
+    reference = plan.variables.get(name)
+    word = str(reference.get("secret", "")) if isinstance(reference, Mapping) else ""
+    kind, _, where = word.partition(":")
+    if kind == "inventory" and where in inventory.variables:
+        return inventory.variables[where]
+    if kind == "env" and where in os.environ:
+        return os.environ[where]
+    raise InputError(
+        f"the secret {name!r} is not there: {word or 'it names no source'}",
+        remedy=f"export {where}=... before the run" if kind == "env" else "write secret: env:NAME",
+    )
+
+
+def secret_values(plan: Plan, inventory: Inventory) -> tuple[str, ...]:
+    """All values to strike out, longest first: of the plan's secrets, and of the inventory's."""
+    found = set(_texts({n: plan.variables[n] for n in plan.secrets}, secret=True))
+    for variables in (inventory.variables, *(n.variables for n in inventory.nodes.values())):
+        found |= set(_texts(variables, secret=False))
+    return tuple(sorted((f for f in found if len(f) >= SHORTEST), key=len, reverse=True))
+
+
+def _texts(value: Any, *, secret: bool) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _texts(inner, secret=secret or bool(_SECRET_NAME.search(str(name))))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner, secret=secret)
+    elif secret and isinstance(value, str):
+        yield value
