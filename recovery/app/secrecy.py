@@ -1,4 +1,4 @@
-"""Secrets: found when a run starts, given to the engine alone, struck out of all that is written."""
+"""Secrets: found when a run starts, for the engine alone, struck out of all that is written."""
 
 from __future__ import annotations
 
