@@ -12,13 +12,13 @@ import errno
 import hashlib
 import json
 import math
+import mmap
 import os
 import re
 import socket
 import stat
 import struct
 import sys
-import threading
 import time
 import zlib
 
@@ -26,6 +26,7 @@ VERSION = 1
 SMALL = 64 * 1024  # members up to this size are checksummed at the quick level
 WHOLE = 256 * 1024  # files up to this size are read at once
 PAGE = 4096
+WINDOW = 16 << 20
 PICKLE_MAX = 512 << 20
 DIRECTORY_MAX = 256 << 20
 ITEMS_SAMPLED = 400  # items of a DCP shard that the quick level opens
@@ -466,6 +467,19 @@ def persistent(value):
     return found
 
 
+_STORAGES = {}
+
+
+def storages_of(value):
+    """As `persistent`, once for a pickle that many ranks share."""
+    known = _STORAGES.get(id(value))
+    if known is None or known[0] is not value:
+        known = value, persistent(value)
+        if len(_STORAGES) < 256:
+            _STORAGES[id(value)] = known
+    return known[1]
+
+
 ITEM_BYTES = {
     "DoubleStorage": 8, "FloatStorage": 4, "HalfStorage": 2, "BFloat16Storage": 2, "LongStorage": 8,
     "IntStorage": 4, "ShortStorage": 2, "CharStorage": 1, "ByteStorage": 1, "BoolStorage": 1,
@@ -517,24 +531,36 @@ class Bytes(object):
             got += more
         return got
 
-    def crc(self, offset, count, buffer):
-        """CRC-32 of a range, read through a buffer that fits the processor's cache."""
-        crc, view = 0, memoryview(buffer)
-        if hasattr(os, "preadv"):
-            while count > 0:
-                n = os.preadv(self.fd, [view[: min(count, len(buffer))]], offset)
-                if n <= 0:
-                    raise DamageError("C06", "ends early at %d" % offset)
-                crc = zlib.crc32(view[:n], crc)
-                offset, count = offset + n, count - n
-            return crc
+    def crc(self, offset, count):
+        """CRC-32 of a range."""
+        crc = 0
+        step = WINDOW if Options.map_files else 1 << 18  # the latter fits the processor's cache
         while count > 0:
-            part = os.pread(self.fd, min(count, len(buffer)), offset)
-            if not part:
-                raise DamageError("C06", "ends early at %d" % offset)
-            crc = zlib.crc32(part, crc)
-            offset, count = offset + len(part), count - len(part)
+            part = min(count, step)
+            if Options.map_files:
+                crc = self._mapped(offset, part, crc)
+            else:
+                data = os.pread(self.fd, part, offset)
+                if not data:
+                    raise DamageError("C06", "ends early at %d" % offset)
+                crc, part = zlib.crc32(data, crc), len(data)
+            offset, count = offset + part, count - part
         return crc
+
+    def _mapped(self, offset, count, crc):
+        # Without a copy this runs at the rate of crc32 itself; a bad block ends the process, so
+        # only a child that may die does it.
+        start = offset - offset % mmap.ALLOCATIONGRANULARITY
+        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+        window = mmap.mmap(self.fd, offset - start + count, flags, mmap.PROT_READ, offset=start)
+        view = memoryview(window)
+        part = view[offset - start :]
+        try:
+            return zlib.crc32(part, crc)
+        finally:
+            part.release()
+            view.release()
+            window.close()
 
     def close(self):
         """Lets the file go."""
@@ -671,13 +697,14 @@ class Zip(object):
         """The one number in a tensor, or None."""
         return _number(tensor, lambda key, n: self.src.read(self.members["data/" + key][0], n))
 
-    def check_crcs(self, buffer):
-        """Reads every member against its checksum; returns bytes read."""
+    def check_crcs(self, part=0, parts=1, of=1):
+        """Reads members against their checksums: those that begin in one part of ``of`` bytes."""
         total = 0
         for name, (at, size, crc) in sorted(self.members.items(), key=lambda m: m[1]):
-            if not self.crc_off and self.src.crc(at, size, buffer) != crc:
-                raise DamageError("C23", "member %s does not match its checksum" % name[-60:])
-            total += size
+            if at * parts // of == part:
+                if not self.crc_off and self.src.crc(at, size) != crc:
+                    raise DamageError("C23", "member %s does not match its checksum" % name[-60:])
+                total += size
         return total
 
 
@@ -715,7 +742,7 @@ def open_torch(src, base, size):
     if "data.pkl" not in z.members:
         raise DamageError("C09", "no data.pkl inside")
     value = walk_whole(z.get("data.pkl"), "data.pkl")
-    for key, (kind, count) in persistent(value).items():
+    for key, (kind, count) in storages_of(value).items():
         member = z.members.get("data/" + key)
         if member is None:
             raise DamageError("C09", "storage %s is missing" % key[:40])
@@ -911,6 +938,7 @@ class File(object):
         self.facts = Facts(self.value, scalar)
 
     facts = None
+    items = ()
 
 
 def first_hole(path, size):
@@ -1534,9 +1562,11 @@ def shards_fit(entry, tmp, here, prefix):
 
 # ---------------------------------------------------------------- judging one checkpoint
 class Options(object):
-    """What the command line asked for."""
+    """What the command line asked for, and how files are read."""
 
     deep = False
+    children = False
+    map_files = False
 
 
 def absorb(entry, where, facts):
@@ -1968,7 +1998,9 @@ def one_file(entry, file, old):
         )
     fresh = file.zero - old.zero if file.size == old.size else ()
     if fresh and file.checked == "crc" and file.size <= 256 << 20:
-        checksum(entry, file)
+        _, level, rule, words = checksum(file)
+        if words:
+            entry.say(rule, words, file.rel, level)
     elif fresh:
         level = "unknown" if file.checked == "crc" else "fail"
         remedy = "inspect with --deep" if level == "unknown" else ""
@@ -2071,29 +2103,81 @@ def unfold(text):
 
 
 # ---------------------------------------------------------------- every byte
-def checksum(entry, file):
-    """Reads a file against its checksums; returns bytes checked."""
-    buffer = bytearray(1 << 18)
+def checksum(file, part=0, parts=1):
+    """Reads (one part of) a file against its checksums: bytes read, level, rule, words."""
     try:
         src = Bytes(file.path, file.size)
         try:
             if file.kind == "torch":
-                return Zip(src, 0, file.size).check_crcs(buffer)
+                return Zip(src, 0, file.size).check_crcs(part, parts, file.size), "", "", ""
             total = 0
-            for offset, length, _name, plain in getattr(file, "items", ()):
-                total += Zip(src, offset, length).check_crcs(buffer) if plain else 0
-            return total
+            for offset, length, _name, plain in file.items:
+                if plain and offset * parts // file.size == part:
+                    total += Zip(src, offset, length).check_crcs()
+            return total, "", "", ""
         finally:
             src.close()
     except DamageError as error:
-        entry.say("C23" if error.code == "C08" else error.code, error.text, file.rel)
+        return 0, error.level, "C23" if error.code == "C08" else error.code, error.text
     except OSError as error:
-        file.bad = []
-        file.unreadable(error)
-        entry.say(file.bad[0][0], file.bad[0][2], file.rel, file.bad[0][1])
+        lost = File(file.path, file.rel, file.st)
+        lost.unreadable(error)
+        return 0, lost.bad[0][1], lost.bad[0][0], lost.bad[0][2]
     except TROUBLE as error:
-        entry.say("C23", "cannot be read to its end (%s)" % type(error).__name__, file.rel)
-    return 0
+        return 0, "fail", "C23", "cannot be read to its end (%s)" % type(error).__name__
+
+
+class Reader(object):
+    """Reads all jobs (file, part, parts) in children, since a bad block can kill who maps it."""
+
+    def __init__(self, jobs):
+        self.jobs = jobs
+        self.answers = {}  # job number -> (bytes, level, rule, words)
+
+    def run(self):
+        """The answers; jobs that the time limit cut off have none."""
+        left = list(range(len(self.jobs)))
+        while left and not Deadline.passed():
+            n = min(os.cpu_count() or 1, 4, len(left)) if Options.children else 0
+            if not n:
+                for number in left:
+                    if not Deadline.passed():
+                        self.answers[number] = checksum(*self.jobs[number])
+                break
+            for child in [self._start(left[i::n]) for i in range(n)]:
+                self._collect(*child)
+            left = [number for number in left if number not in self.answers]
+        return self.answers
+
+    def _start(self, numbers):
+        out, into = os.pipe()
+        pid = os.fork()
+        if pid:
+            os.close(into)
+            return pid, out
+        try:
+            os.close(out)
+            Options.map_files = True
+            for number in numbers:
+                if Deadline.passed():
+                    break
+                os.write(into, json.dumps([number]).encode() + b"\n")
+                os.write(into, json.dumps([number, checksum(*self.jobs[number])]).encode() + b"\n")
+        finally:
+            os._exit(0)
+
+    def _collect(self, pid, out):
+        with os.fdopen(out, "rb") as lines:
+            rows = [json.loads(line.decode()) for line in lines if line.endswith(b"\n")]
+        _, status = os.waitpid(pid, 0)
+        begun = None
+        for row in rows:
+            begun = row[0] if len(row) == 1 else None
+            if len(row) == 2:
+                self.answers[row[0]] = tuple(row[1])
+        if begun is not None:
+            words = "reading it was ended by signal %d: a bad block, or it shrank" % (status & 127)
+            self.answers[begun] = 0, "fail", "C30", words
 
 
 def integrity(entry):
@@ -2123,39 +2207,30 @@ def integrity(entry):
         file.checked = "sha256"
 
 
-def deep(entry):
-    """Reads all of an entry; what has no checksum is said, not passed over."""
-    todo = [f for f in entry.files.values() if f.checked == "crc" and not f.bad]
-    lock, total = threading.Lock(), [0]
+def deep(entries):
+    """Reads all of all entries, the newest first; what could not be checked is said."""
+    jobs, owners = [], []
+    for entry in sorted(entries, key=lambda e: -(e.step or 0)):
+        for _, file in sorted(entry.files.items()):
+            if file.checked == "crc" and not file.bad and file.size:
+                parts = max(1, min(16, file.size // (128 << 20)))
+                jobs += [(file, part, parts) for part in range(parts)]
+                owners += [entry] * parts
+    answers = Reader(jobs).run()
+    for number, entry in enumerate(owners):
+        file = jobs[number][0]
+        n, level, rule, words = answers.get(number, (0, "unknown", "limit", "not read to its end"))
+        entry.facts["checksummed_bytes"] = entry.facts.get("checksummed_bytes", 0) + n
+        if words:
+            entry.say(rule, words, file.rel, level)
 
-    def work():
-        while True:
-            with lock:
-                if not todo:
-                    return
-                file = todo.pop()
-            if Deadline.passed():
-                entry.say(
-                    "limit", "not read to its end: the time limit was reached", file.rel, "unknown"
-                )
-                return
-            n = checksum(entry, file)
-            with lock:
-                total[0] += n
 
-    crew = [threading.Thread(target=work) for _ in range(min(4, os.cpu_count() or 1, len(todo)))]
-    for one in crew:
-        one.start()
-    for one in crew:
-        one.join()
-    try:
-        integrity(entry)
-    except OSError as error:
-        entry.say("C30", "cannot be read: %s" % (error.strerror or error), level="unknown")
+def unprotected(entry):
+    """Holds files against their sha256 list; what has no checksum at all is said."""
+    integrity(entry)
     bare = [f.rel for f in entry.files.values() if f.checked == "none"]
     if bare:
         entry.say("C23", "no checksum in this format: %s" % some(bare), sorted(bare)[0], "pass")
-    entry.facts["checksummed_bytes"] = total[0]
 
 
 # ---------------------------------------------------------------- pointers
@@ -2333,8 +2408,10 @@ def inspect(paths, newest):
     adopt(entries)
     series(entries)
     join_ranks(entries)
-    for entry in entries if Options.deep else ():
-        guarded(deep, entry, errors)
+    if Options.deep:
+        deep(entries)
+        for entry in entries:
+            guarded(unprotected, entry, errors)
     facts = pointers(finder.pointers, entries)
     for entry in entries:
         still_quiet(entry)
@@ -2402,6 +2479,7 @@ def main(argv):
         elif word != "--previous":  # always done
             paths.append(word)
     limit_memory()
+    Options.children = hasattr(os, "fork")
     document = inspect(paths, newest)
     document.update({
         "inspector": VERSION, "power": "full", "deep": Options.deep, "now": time.time(),
