@@ -6,7 +6,6 @@ import argparse
 import os
 import signal
 import sys
-import threading
 from pathlib import Path
 
 from recovery.errors import RecoveryError
@@ -23,10 +22,9 @@ def main() -> int:
         return 0
     layout = Layout(Path(options.dir))
     try:
-        stopped = threading.Event()
         plan = Plan(options.nodes, options.port, options.python, options.isolate)
         farm = Farm(layout, plan)
-        control = Control(farm, layout, stopped)
+        control = Control(farm, layout)
         listener = control.listen()
         farm.watch(listener, control.accept)
         write_inventory(layout, farm.states())
@@ -35,9 +33,9 @@ def main() -> int:
         return error.exit_code
     layout.pid_file.write_text(f"{os.getpid()}\n")
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
+        signal.signal(number, lambda *_: farm.stop())
     _tell(options.ready, "ready\n")
-    farm.serve_until(stopped)
+    farm.serve()
     layout.control.unlink(missing_ok=True)
     layout.pid_file.unlink(missing_ok=True)
     return 0

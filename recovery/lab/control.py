@@ -21,8 +21,9 @@ _LIMIT = 1 << 20
 class Control:
     """Answers requests for one farm."""
 
-    def __init__(self, farm: Farm, layout: Layout, stopped: threading.Event) -> None:
-        self._farm, self._layout, self._stopped = farm, layout, stopped
+    def __init__(self, farm: Farm, layout: Layout) -> None:
+        self._farm, self._layout = farm, layout
+        self._ends = threading.Event()
         self._verbs: Mapping[str, Callable[[Mapping[str, Any]], object]] = {
             "status": lambda _: self._status(),
             "break": lambda r: self._farm.break_node(r["fault"], r["nodes"][0], r.get("value")),
@@ -31,7 +32,7 @@ class Control:
             "power-on": lambda r: self._farm.power_on(r["nodes"]),
             "reboot": lambda r: self._farm.reboot(r["nodes"][0]),
             "scenario": lambda r: scenarios.play(r["name"], self._farm, self._layout),
-            "down": lambda _: self._stopped.set(),
+            "down": lambda _: self._ends.set(),
         }
 
     def listen(self) -> socket.socket:
@@ -54,6 +55,8 @@ class Control:
             with link.makefile("rb") as lines:
                 request = lines.readline(_LIMIT)
             link.sendall(json.dumps(self._reply(request)).encode() + b"\n")
+        if self._ends.is_set():  # only now: the answer must not be lost with the process
+            self._farm.stop()
 
     def _reply(self, line: bytes) -> dict[str, object]:
         try:

@@ -58,6 +58,7 @@ class Farm:
         self._selector = selectors.DefaultSelector()
         self._wake, self._waker = socket.socketpair()
         self._selector.register(self._wake, selectors.EVENT_READ, None)
+        self._stopped = False
         self._pending: list[Callable[[], None]] = []
         self._key = key_at(layout.key)
         self._nodes: dict[str, _Live] = {}
@@ -182,10 +183,15 @@ class Farm:
         """Accepts on one more listener (the control socket) in the same loop."""
         self._selector.register(listener, selectors.EVENT_READ, accept)
 
-    def serve_until(self, stopped: threading.Event) -> None:
+    def stop(self) -> None:
+        """Has `serve` return."""
+        self._stopped = True
+        self._waker.send(b".")
+
+    def serve(self) -> None:
         """Accepts connections until told to stop, then takes all power."""
-        while not stopped.is_set():
-            for key, _ in self._selector.select(timeout=1.0):
+        while not self._stopped:
+            for key, _ in self._selector.select():
                 if key.data is None:
                     self._wake.recv(4096)
                     self._carry_out_pending()

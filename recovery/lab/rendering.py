@@ -53,6 +53,7 @@ def write_node(layout: Layout, state: NodeState) -> None:
     _write_files(etc / "screens", _screens(state, machine))
     _write_tools(layout.node(state.name) / "bin", state)
     _write_own_tree(layout.node(state.name) / "root", state, machine)
+    _write_infiniband(layout, state, machine)
 
 
 def write_fabric(layout: Layout, states: Iterable[NodeState]) -> None:
@@ -132,21 +133,34 @@ def _write_own_tree(root: Path, state: NodeState, machine: Machine) -> None:
             ),
         },
     )
-    _write_files(
-        root / "sys",
-        {
-            f"class/infiniband/{h.name}/ports/1/{file}": text
-            for h in machine.hcas
-            for file, text in (
-                ("state", "4: ACTIVE\n" if h.active else "1: DOWN\n"),
-                ("phys_state", "5: LinkUp\n" if h.active else "2: Polling\n"),
-                ("rate", f"{h.rate_gbit} Gb/sec ({fabric.SPEEDS.get(h.rate_gbit, '4X')})\n"),
-                *((f"counters/{name}", "0\n") for name in _COUNTERS),
-            )
-        },
-    )
     _write_files(root / "sys", {"module/nvidia/version": f"{machine.driver}\n"})
     _write_files(root / "etc", {"hostname": f"{state.name}\n"})
+
+
+def _write_infiniband(layout: Layout, state: NodeState, machine: Machine) -> None:
+    """``/sys/class/infiniband`` of the node: most nodes share the tree of the healthy machine."""
+    link = layout.node(state.name) / "root" / "sys" / "class" / "infiniband"
+    well = all(h.active and h.rate_gbit == 400 for h in machine.hcas)
+    tree = layout.root / "infiniband" / ("well" if well else state.name)
+    if not well or not tree.exists():
+        _write_files(tree, _infiniband(machine))
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.is_symlink() or link.readlink() != tree:
+        link.unlink(missing_ok=True)
+        link.symlink_to(tree)
+
+
+def _infiniband(machine: Machine) -> dict[str, str]:
+    return {
+        f"{h.name}/ports/1/{file}": text
+        for h in machine.hcas
+        for file, text in (
+            ("state", "4: ACTIVE\n" if h.active else "1: DOWN\n"),
+            ("phys_state", "5: LinkUp\n" if h.active else "2: Polling\n"),
+            ("rate", f"{h.rate_gbit} Gb/sec ({fabric.SPEEDS.get(h.rate_gbit, '4X')})\n"),
+            *((f"counters/{name}", "0\n") for name in _COUNTERS),
+        )
+    }
 
 
 def _write_files(folder: Path, files: Mapping[str, str]) -> None:
@@ -155,8 +169,14 @@ def _write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def _write(path: Path, text: str) -> None:
+    """Writes what has changed, whole or not at all: a tool may be reading it this moment."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
+    content = text.encode()
+    if path.exists() and path.read_bytes() == content:
+        return
+    draft = path.with_name(f"{path.name}.new")
+    draft.write_bytes(content)
+    draft.replace(path)
 
 
 def _flag(path: Path, *, on: bool) -> None:
