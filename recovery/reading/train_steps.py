@@ -75,6 +75,8 @@ class Attempt:
 
 def iteration_in(text: str) -> Iteration | None:
     """The iteration that one line reports; None if none."""
+    if not ("step" in text or "iter" in text or "{'" in text):
+        return None
     if match := _MEGATRON.search(text):
         return _megatron(match)
     if match := _DEEPSPEED.search(text):
