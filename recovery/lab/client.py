@@ -58,6 +58,11 @@ def start(layout: Layout, plan: Plan, *, fresh: bool) -> bool:
         _forget(layout)
     elif is_up(layout):
         return False
+    if plan.isolate and not can_isolate():
+        raise LabError(
+            "this machine gives no user and mount namespaces without root",
+            remedy="leave --isolate out: the inventory's paths are relative to each node's home",
+        )
     layout.root.mkdir(parents=True, exist_ok=True, mode=0o700)
     ours, theirs = os.pipe()
     argv = [sys.executable, "-m", "recovery.lab", "--dir", str(layout.root)]
@@ -75,6 +80,15 @@ def start(layout: Layout, plan: Plan, *, fresh: bool) -> bool:
         return True
     message, remedy = (*words, f"read {layout.log}", "")[:2] if words else ("", "")
     raise LabError(message or "the lab could not start", remedy=remedy or f"read {layout.log}")
+
+
+def can_isolate() -> bool:
+    """Whether an unprivileged user may have a mount namespace of its own here."""
+    try:
+        probe = subprocess.run(["unshare", "-Urm", "true"], capture_output=True, check=False)
+    except FileNotFoundError:
+        return False
+    return probe.returncode == 0
 
 
 def stop(layout: Layout) -> bool:
