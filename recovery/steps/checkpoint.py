@@ -46,13 +46,6 @@ class CheckpointParams(BaseModel):
     distrust_from: float | None = None
     set_aside: str = ""
 
-    @field_validator("argument")
-    @classmethod
-    def _absolute(cls, value: str) -> str:
-        if "{{" not in value and not value.startswith("/"):
-            raise ValueError(f"an absolute path on the nodes, not {value!r}")
-        return value
-
     @field_validator("require")
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
