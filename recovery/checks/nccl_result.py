@@ -15,6 +15,7 @@ from recovery.reading.nccl import NcclResult, looks_like_nccl, read_nccl
 from recovery.reading.nccl_cause import cause_of, nvls_lost
 from recovery.reading.nccl_floor import Floor, Shape, compare, floors_for
 from recovery.reading.nccl_size import size_bytes, size_word
+from recovery.reading.trainlog import names_a_framework
 
 _EXPECTED_AT = re.compile(r"^expected_busbw_at_(\d+[KMGT]?)$")
 
@@ -232,6 +233,8 @@ def _failure_facts(result: NcclResult) -> dict[str, Any]:
 
 
 def _recognises(printed: Printed) -> bool:
+    if names_a_framework(printed.text):  # a training hangs in the same words, for other reasons
+        return False
     if printed.command:
         return "_perf" in printed.command or printed.command.startswith(("mpirun", "mpiexec"))
     return looks_like_nccl(f"{printed.text}\n{printed.error_text}")

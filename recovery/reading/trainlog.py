@@ -28,11 +28,13 @@ from recovery.reading.trainlog_lines import Said, said_lines
 
 KEPT_ERRORS = 4096
 _TRACEBACK_LINES = 400
-_TRAINS = re.compile(
+_FRAMEWORK = (
     r"\biteration +\d+/ *\d+ \||\{'loss': |OVERFLOW! Rank \d|\[(?:default|[Rr]ank ?)\d+\]"
-    r"|Traceback \(most recent call last\)|\d+/\d+ \[\d+:\d\d<|ProcessGroupNCCL|torch\."
-    r"|slurmstepd: error|srun: error|\bstep[ =:]+\d+.{0,200}\bloss\b|DataLoader|deepspeed|torchrun"
+    r"|Traceback \(most recent call last\)|\d+/\d+ \[\d+:\d\d<|ProcessGroupNCCL|torch[./]"
+    r"|\bstep[ =:]+\d+.{0,200}\bloss\b|DataLoader|deepspeed|torchrun"
 )
+_FRAMEWORKS = re.compile(_FRAMEWORK)
+_TRAINS = re.compile(_FRAMEWORK + r"|slurmstepd: error|srun: error")
 _NOT_TRAINING = re.compile(r"# nThread \d+|\bout-of-place\b.*in-place|^NVRM: |busbw")
 
 
@@ -118,6 +120,12 @@ def looks_like_training(text: str) -> bool:
     """Claims that words of training frameworks are near the beginning or the end."""
     ends = f"{text[:65536]}\n{text[-65536:]}"
     return bool(_TRAINS.search(ends)) and not _NOT_TRAINING.search(ends)
+
+
+def names_a_framework(text: str) -> bool:
+    """Claims that a training framework wrote this, not merely its launcher or scheduler."""
+    ends = f"{text[:65536]}\n{text[-65536:]}"
+    return bool(_FRAMEWORKS.search(ends)) and not _NOT_TRAINING.search(ends)
 
 
 @dataclass(slots=True)
