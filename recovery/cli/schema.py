@@ -8,9 +8,9 @@ import click
 
 
 @click.command("schema")
-@click.argument("what", type=click.Choice(["runbook", "inventory"]))
+@click.argument("what", type=click.Choice(["runbook", "inventory", "report"]))
 def COMMAND(what: str) -> None:  # noqa: N802 - a constant of the shelf
-    r"""Print the JSON Schema (draft 7) of a runbook or an inventory.
+    r"""Print the JSON Schema (draft 7) of a runbook, an inventory, or a JSON report.
 
     \b
     recover schema runbook > runbooks/runbook.schema.json
@@ -19,6 +19,11 @@ def COMMAND(what: str) -> None:  # noqa: N802 - a constant of the shelf
     from recovery import app
     from recovery.inventory import inventory_schema
     from recovery.plan import runbook_schema
+    from recovery.reports.json import report_schema
 
-    schema = runbook_schema(app.verbs()) if what == "runbook" else inventory_schema()
-    click.echo(json.dumps(schema, indent=1))
+    schemas = {
+        "runbook": lambda: runbook_schema(app.verbs()),
+        "inventory": inventory_schema,
+        "report": report_schema,
+    }
+    click.echo(json.dumps(schemas[what](), indent=1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -38,7 +39,8 @@ def carry_out(
 ) -> None:
     """Carries a run out with a live view and exits with its status."""
     as_json = options["fmt"] == "json"
-    view = open_view(sys.stderr if as_json else sys.stdout, fold, quiet=options["quiet"] or as_json)
+    stream = sys.stderr if as_json else sys.stdout
+    view = open_view(stream, fold, now=time.time, quiet=options["quiet"] or as_json)
     sitting = RunOptions(
         state=state_folder(options["state"]),
         yes=options["yes"],

@@ -42,6 +42,13 @@ def folded_findings(story: RunStory) -> tuple[FoldedFinding, ...]:
     return tuple(sorted(found, key=lambda f: -f.level))
 
 
+def printable(text: str) -> str:
+    """The text without control characters: what a node said must not move a cursor or a page."""
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )
+
+
 def counts(step: StepStory) -> str:
     """``6 pass, 2 fail``: how many nodes have which level, best first."""
     levels = [r.verdict.level for r in step.results.values()]
@@ -72,7 +79,7 @@ def summary_lines(story: RunStory, fold: Fold, *, most: int = 30) -> list[str]:
         lines.append(f"        and {len(findings) - most} more: recover report --format text")
     lines += [f"set aside: {fold(nodes)}: {reason}" for reason, nodes in _set_aside(story).items()]
     lines += [f"saved: {name} = {value}" for name, value in story.saved.items()]
-    return lines + _end(story)
+    return [printable(line) for line in lines + _end(story)]
 
 
 def _set_aside(story: RunStory) -> dict[str, list[str]]:

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, Template
 
 from recovery.engine.history import RunStory, StepStory, story_of
-from recovery.engine.summary import counts, folded_findings, took
+from recovery.engine.summary import counts, folded_findings, printable, took
 from recovery.errors import ParseError, StoreError
 from recovery.model.events import Event
 from recovery.model.output import Printed
@@ -52,9 +52,7 @@ def _render(events: Sequence[Event], evidence: Evidence, fold: Fold) -> str:
 def _clean(value: Any) -> Any:
     """Text without control characters: they have no place in a page."""
     if isinstance(value, str):
-        return "".join(
-            c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in value
-        )
+        return printable(value)
     if isinstance(value, Mapping):
         return {k: _clean(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

@@ -59,6 +59,65 @@ def report_values(story: RunStory, fold: Callable[[Iterable[str]], str]) -> dict
     }
 
 
+_TEXT: dict[str, Any] = {"type": "string"}
+_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
+_TIME: dict[str, Any] = {"type": ["number", "null"], "description": "POSIX seconds"}
+_LEVEL: dict[str, Any] = {"enum": ["pass", "warn", "unknown", "fail"]}
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    """An object with exactly these keys."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def report_schema() -> dict[str, Any]:
+    """JSON Schema (draft 7) of the report; a test holds every report against it."""
+    finding = {"level": _LEVEL, "finding": _TEXT, "remedy": _TEXT, "code": _TEXT}
+    evidence = {"name": _TEXT, "sha256": _TEXT, "bytes": {"type": "integer"}}
+    node = {
+        "level": _LEVEL,
+        "ending": {"enum": ["finished", "timeout", "lost", "never-started"]},
+        "exit_status": {"type": ["integer", "null"]},
+        "duration_s": {"type": "number"},
+        "findings": {"type": "array", "items": _closed(finding)},
+        "evidence": {"type": "array", "items": _closed(evidence)},
+    }
+    counts = {name: {"type": "integer"} for name in ("passed", "needed", "total")}
+    gate = _closed({"decision": _TEXT, **counts, "without": _TEXTS, "reason": _TEXT})
+    step = {
+        "id": _TEXT,
+        "verb": _TEXT,
+        "outcome": {"enum": ["running", "done", "failed", "skipped", "not-run"]},
+        "attempts": {"type": "integer"},
+        "started_at": _TIME,
+        "finished_at": _TIME,
+        "level": {"anyOf": [_LEVEL, {"type": "null"}]},
+        "gate": {"anyOf": [gate, {"type": "null"}]},
+        "values": {"type": "object"},
+        "nodes": {"type": "object", "additionalProperties": _closed(node)},
+    }
+    folded = {"step": _TEXT, "nodes": _TEXTS, "folded": _TEXT, "component": _TEXT}
+    aside = _closed({"step": _TEXT, "reason": _TEXT, "remedy": _TEXT})
+    names = ("run", "cluster", "runbook", "digest", "outcome", "reason", "next_command")
+    report = {
+        "schema": {"const": SCHEMA},
+        **dict.fromkeys(names, _TEXT),
+        "started_at": _TIME,
+        "finished_at": _TIME,
+        "exit_code": {"type": ["integer", "null"]},
+        "saved": {"type": "object"},
+        "findings": {"type": "array", "items": _closed({**finding, **folded})},
+        "set_aside": {"type": "object", "additionalProperties": aside},
+        "steps": {"type": "array", "items": _closed(step)},
+    }
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **_closed(report)}
+
+
 def _step(step: StepStory) -> dict[str, Any]:
     gate = step.gate
     return {

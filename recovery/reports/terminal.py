@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from recovery.engine.history import RunStory, StepStory
-from recovery.engine.summary import Fold, counts, summary_lines, took
+from recovery.engine.summary import Fold, counts, printable, summary_lines, took
 from recovery.model.events import (
     Event,
     GateDecided,
@@ -29,12 +29,16 @@ from recovery.model.verdict import Level
 
 _STYLE = {Level.PASS: "green", Level.WARN: "yellow", Level.UNKNOWN: "magenta", Level.FAIL: "red"}
 _NOTES_SHOWN = 3
+NAMES_SHOWN = 60
 
 
 class View:
     """Told of every event. On a terminal a live table; elsewhere one line an event."""
 
-    def __init__(self, stream: TextIO, fold: Fold, *, quiet: bool = False) -> None:
+    def __init__(
+        self, stream: TextIO, fold: Fold, *, now: Callable[[], float], quiet: bool = False
+    ) -> None:
+        self._now = now
         self._console = Console(file=stream, highlight=False)
         self._fold = fold
         self._quiet = quiet
@@ -81,14 +85,14 @@ class View:
     def _table(self) -> RenderableType:
         table = Table.grid(padding=(0, 2))
         for story in self._story.steps.values():
-            table.add_row(*_row(story, self._fold, self._story.last_at))
+            table.add_row(*_row(story, self._fold, self._now()))
         notes = [n for s in self._story.steps.values() for n in s.notes][-_NOTES_SHOWN:]
-        return Group(table, *(Text(f"    {n.message}", style="dim") for n in notes))
+        return Group(table, *(Text(f"    {printable(n.message)}", style="dim") for n in notes))
 
 
-def open_view(stream: TextIO, fold: Fold, *, quiet: bool) -> View:
-    """The view for this stream."""
-    return View(stream, fold, quiet=quiet)
+def open_view(stream: TextIO, fold: Fold, *, now: Callable[[], float], quiet: bool) -> View:
+    """The view for this stream; ``now`` gives POSIX seconds."""
+    return View(stream, fold, now=now, quiet=quiet)
 
 
 def _live_table(console: Console, table: Callable[[], RenderableType]) -> Live:
@@ -102,16 +106,31 @@ def _row(story: StepStory, fold: Fold, now: float) -> tuple[Any, ...]:
     end = story.finished_at or now
     waiting = ""
     if story.outcome == "running" and story.waiting:
-        waiting = f"waiting for {escape(fold(story.waiting))}"
+        waiting = f"{left_words(story, now)}waiting for {_short(fold(story.waiting))}"
     attempt = f"attempt {story.attempt}" if story.attempt > 1 else ""
     time = took(end - story.started_at)
     return Text(word, style=style), story.id, counts(story), time, attempt, waiting
 
 
+def _short(names: str) -> str:
+    return escape(names if len(names) <= NAMES_SHOWN else f"{names[:NAMES_SHOWN]}...")
+
+
+def left_words(story: StepStory, now: float) -> str:
+    """``about 12 s left, ``: from the nodes that ended so far; nothing before the first did."""
+    done, spent = len(story.finished_nodes), now - story.started_at
+    if not done or spent <= 0:
+        return ""
+    left = spent / done * len(story.waiting)
+    if story.deadline_s:
+        left = min(left, max(0.0, story.deadline_s - spent))
+    return f"about {took(left)} left, "
+
+
 def lines_of(event: Event, story: RunStory, fold: Fold) -> Iterator[str]:
     """What one event says where there is no terminal; silent for what a later event sums up."""
-    yield from _of_run(event, fold)
-    yield from _of_step(event, story, fold)
+    for line in (*_of_run(event, fold), *_of_step(event, story, fold)):
+        yield printable(line)
 
 
 def _of_run(event: Event, fold: Fold) -> Iterator[str]:

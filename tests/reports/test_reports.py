@@ -3,6 +3,7 @@
 import json
 import xml.etree.ElementTree as ET
 
+import jsonschema
 import pytest
 
 from recovery.engine.history import story_of
@@ -10,6 +11,7 @@ from recovery.engine.summary import folded_findings, summary_lines, took
 from recovery.inventory import fold
 from recovery.model.ports import Report
 from recovery.registry import collect
+from recovery.reports.json import report_schema
 from tests.reports.stories import EVIL, Shelf, events_of
 
 REPORTS = collect("recovery.reports", Report)
@@ -79,6 +81,17 @@ def test_json_has_its_schema_and_folds_the_findings():
     assert values["findings"][0]["level"] == "fail"
     assert values["findings"][0]["nodes"] == ["node002"]
     assert values["steps"][0]["gate"]["decision"] == "open-without"
+
+
+@pytest.mark.parametrize("end", [0, 3, 8, None])
+def test_json_keeps_to_its_schema_at_any_point_of_a_run(end):
+    shelf = Shelf()
+    events = tuple(events_of(8, shelf))[:end]
+
+    report = json.loads(REPORTS["json"].render(events, shelf, fold))
+
+    jsonschema.Draft7Validator.check_schema(report_schema())
+    jsonschema.validate(report, report_schema())
 
 
 def test_findings_come_worst_first_and_folded():
