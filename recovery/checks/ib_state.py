@@ -194,11 +194,12 @@ def _slow(compute: list[Port], expected: IbExpect) -> Iterator[Finding]:
 
 
 def _mtu(found: IbPorts, expected: IbExpect) -> Iterator[Finding]:
+    wanted = expected.roce_mtu or 0
     for port in found.ports:
-        known = expected.roce_mtu and port.active_mtu and port.is_ethernet and port.active
-        if known and port.active_mtu < expected.roce_mtu and port.device not in expected.ignored:
+        used = port.is_ethernet and port.active and port.device not in expected.ignored
+        if used and port.active_mtu is not None and port.active_mtu < wanted:
             yield failed(
-                f"{port.name} uses MTU {port.active_mtu}, expected {expected.roce_mtu}",
+                f"{port.name} uses MTU {port.active_mtu}, expected {wanted}",
                 remedy="raise the MTU of its network interface (9000) and of the switch port",
                 component=port.device,
                 code="ib.state.mtu",

@@ -68,6 +68,9 @@ _COATS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("node", re.compile(rf"\[?(?P<host>[A-Za-z][\w./-]{{0,62}})\]?: (?={_NEXT})")),
     ("label", re.compile(rf" {{0,4}}\d{{1,5}}: (?={_NEXT})")),
 )
+# Once a stamp was taken off, `mce: [Hardware Error]` is a message and no node called mce.
+_OUTER = ("tagged", "file", "node", "label")
+_INNER = tuple(coat for coat in _COATS if coat[0] not in _OUTER)
 _MAX_COATS = 8
 _BOOT_MARK = re.compile(r"-- (?:Boot [0-9a-f]+|Reboot) --")
 _NOTE = re.compile(r"-- (?:Journal begins|Logs begin|No entries|.* --$)")
@@ -120,8 +123,9 @@ class _Undressing:
 
     def of(self, text: str) -> Line:
         for _ in range(_MAX_COATS):
+            coats = _INNER if self.stamped else _COATS
             name, match = next(
-                ((n, m) for n, pattern in _COATS if (m := pattern.match(text))), ("", None)
+                ((n, m) for n, pattern in coats if (m := pattern.match(text))), ("", None)
             )
             if match is None:
                 break
@@ -132,14 +136,7 @@ class _Undressing:
         )
 
     def note(self, name: str, said: dict[str, str | None]) -> None:
-        self.stamped = self.stamped or name not in (
-            "priority",
-            "tagged",
-            "file",
-            "node",
-            "label",
-            "iso",
-        )
+        self.stamped = self.stamped or name not in (*_OUTER, "priority", "iso")
         self.host = said.get("host") or self.host
         self.wall = said.get("stamp") or said.get("ctime") or self.wall
         if since := said.get("since"):
