@@ -179,6 +179,15 @@ def aside(path: str, folder: str) -> str:
     return f"mkdir -p {shlex.quote(where)} && mv -n {shlex.quote(path)} {shlex.quote(where)}/"
 
 
+def hold(path: str) -> str:
+    """The command that keeps a sound checkpoint from pruning by a second link to its files.
+
+    Frameworks delete old checkpoints after the first new save, before the resume is verified.
+    """
+    where = path.rpartition("/")[0].rstrip("/") + ".hold"
+    return f"mkdir -p {shlex.quote(where)} && cp -al {shlex.quote(path)} {shlex.quote(where)}/"
+
+
 def _storage(node: str, inspection: Inspection, choice: Choice) -> Iterable[Finding]:
     held = choice.candidate.at.get(node) if choice.candidate else None
     size = held.checkpoint.size_bytes if held and held.checkpoint else 0

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from recovery.checkpoints.choose import Choice, Policy, choose
 from recovery.checkpoints.inspection import Inspection, read_inspection
-from recovery.checkpoints.verdicts import node_verdict, step_verdict
+from recovery.checkpoints.verdicts import hold, node_verdict, step_verdict
 from recovery.engine.outcome import ending_finding, node_result
 from recovery.errors import ParseError
 from recovery.model.kind import NodeResult, StepResult, Verb
@@ -186,6 +186,7 @@ def _values(choice: Choice) -> dict[str, Any]:
         found["framework"] = held[0].framework if held else ""
         found["components"] = sorted(choice.candidate.components)
         found["written_at"] = choice.candidate.written_s
+        found["hold"] = hold(choice.path)
     return found
 
 

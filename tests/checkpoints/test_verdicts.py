@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recovery.checkpoints.choose import Choice, Policy, choose
 from recovery.checkpoints.inspection import Inspection
-from recovery.checkpoints.verdicts import aside, node_verdict, step_verdict
+from recovery.checkpoints.verdicts import aside, hold, node_verdict, step_verdict
 from recovery.model.verdict import Finding, Level
 from tests.checkpoints import damage
 from tests.checkpoints.clusters import cluster, inspection_of, on_share, without_step
@@ -50,6 +50,10 @@ def test_setting_aside_leaves_the_directory_that_the_trainer_searches() -> None:
     assert aside("/a b/ckpt/step-3", "") == (
         "mkdir -p '/a b/ckpt.aside' && mv -n '/a b/ckpt/step-3' '/a b/ckpt.aside'/"
     )
+
+
+def test_the_sound_step_is_held_by_links_outside_the_directory_that_is_pruned() -> None:
+    assert hold("/ckpt/step-3") == "mkdir -p /ckpt.hold && cp -al /ckpt/step-3 /ckpt.hold/"
 
 
 def test_a_node_behind_is_told_so(tmp_path: Path) -> None:
