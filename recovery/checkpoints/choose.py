@@ -29,13 +29,13 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A newer step that is not the one to resume from."""
+    """A newer step that is not the one to resume from; ``paths`` says where each node has it."""
 
     step: int
     reason: str
     by_node: Mapping[str, str]
     rule: str = ""
-    path: str = ""
+    paths: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +62,14 @@ class Choice:
     @property
     def paths(self) -> dict[str, str]:
         """Where the chosen step lies on each node."""
-        if self.candidate is None:
-            return {}
-        return {n: h.checkpoint.path for n, h in self.candidate.at.items() if h.checkpoint}
+        return _paths(self.candidate) if self.candidate else {}
+
+    @property
+    def below(self) -> str:
+        """Where the chosen step lies below the path asked for; the same on every node."""
+        held = self.candidate.at.values() if self.candidate else ()
+        tails = [h.checkpoint.path[len(h.checkpoint.place) :] for h in held if h.checkpoint]
+        return tails[0].strip("/") if tails else ""
 
     @property
     def path(self) -> str:
@@ -96,7 +101,7 @@ def choose(inspections: Mapping[str, Inspection], policy: Policy) -> Choice:
         refusal = _refusal(candidate, policy)
         if refusal is None and _distrusted(candidate, policy):
             words = "written after the first uncorrectable error: not to be trusted"
-            refusal = Refusal(candidate.step, words, {}, "distrust", _a_path(candidate))
+            refusal = Refusal(candidate.step, words, {}, "distrust", _paths(candidate))
             fallback = fallback or candidate
         if refusal is None:
             chosen = candidate
@@ -125,11 +130,11 @@ def _refusal(candidate: Candidate, policy: Policy) -> Refusal | None:
         rule = next((h.rule for h in bad.values() if h.rule), "")
         gone = missing_ranks(candidate)
         words = f"ranks {gone} are on no node" if gone else _counted(candidate)
-        return Refusal(candidate.step, words, by_node, rule, _a_path(candidate))
+        return Refusal(candidate.step, words, by_node, rule, _paths(candidate))
     lacking = [c for c in policy.require if c not in candidate.components]
     if lacking:
         words = f"no {', '.join(lacking)} in it"
-        return Refusal(candidate.step, words, {}, "C18", _a_path(candidate))
+        return Refusal(candidate.step, words, {}, "C18", _paths(candidate))
     return None
 
 
@@ -144,8 +149,8 @@ def _counted(candidate: Candidate) -> str:
     return ", ".join(f"{w} {len(nodes)} of {total} nodes" for w, nodes in counts if nodes)
 
 
-def _a_path(candidate: Candidate) -> str:
-    return next((h.checkpoint.path for h in candidate.at.values() if h.checkpoint), "")
+def _paths(candidate: Candidate) -> dict[str, str]:
+    return {n: h.checkpoint.path for n, h in candidate.at.items() if h.checkpoint}
 
 
 def _written(checkpoint: Checkpoint | None, node: str, policy: Policy) -> float | None:

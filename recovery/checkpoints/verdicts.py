@@ -160,12 +160,12 @@ def _presence(node: str, inspection: Inspection, choice: Choice) -> Iterable[Fin
 
 def _damage(node: str, choice: Choice, set_aside: str) -> Iterable[Finding]:
     for refusal in choice.refused[:3]:
-        why = refusal.by_node.get(node)
-        if why and why != "not there" and refusal.path:
+        why, path = refusal.by_node.get(node), refusal.paths.get(node)
+        if why and path:
             yield warned(
                 f"step {refusal.step} is not sound here: {why}",
-                remedy=f"move it out of the directory: `{aside(refusal.path, set_aside)}`",
-                component=refusal.path,
+                remedy=f"move it out of the directory: `{aside(path, set_aside)}`",
+                component=path,
                 code=f"checkpoint.{(refusal.rule or 'torn').lower()}",
             )
 

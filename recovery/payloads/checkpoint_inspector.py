@@ -2385,7 +2385,7 @@ def inspect(paths, newest):
     """The whole document."""
     finder, places, errors = Finder(), [], []
     for path in paths:
-        path = os.path.abspath(path)
+        path = os.path.abspath(os.path.expanduser(path))
         place = {"path": path, "exists": True, "storage": None}
         places.append(place)
         try:

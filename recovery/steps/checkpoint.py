@@ -84,7 +84,9 @@ def _run(params: CheckpointParams, nodes: tuple[Node, ...], world: World) -> Ste
     for name, inspection in inspections.items():
         judged = node_verdict(name, inspection, choice, policy, set_aside=params.set_aside)
         results[name] = replace(results[name], verdict=_also(results[name], judged))
-    return StepResult(nodes=results, values=_values(choice), verdict=step_verdict(choice, policy))
+    return StepResult(
+        nodes=results, values=_values(params, choice), verdict=step_verdict(choice, policy)
+    )
 
 
 def _nobody() -> Finding:
@@ -166,11 +168,12 @@ def _node_values(inspection: Inspection) -> Mapping[str, Any]:
     return {"newest": newest, "steps": dict(list(levels.items())[-20:])}
 
 
-def _values(choice: Choice) -> dict[str, Any]:
+def _values(params: CheckpointParams, choice: Choice) -> dict[str, Any]:
     facts = choice.facts
+    path = "/".join(filter(None, (params.argument.rstrip("/"), choice.below)))
     found: dict[str, Any] = {
         "last_complete": choice.step,
-        "path": choice.path,
+        "path": path if choice.step is not None else "",
         "newest": choice.newest,
         "lagging": dict(choice.lagging),
         "torn": {node: list(steps) for node, steps in choice.torn.items()},
@@ -186,7 +189,7 @@ def _values(choice: Choice) -> dict[str, Any]:
         found["framework"] = held[0].framework if held else ""
         found["components"] = sorted(choice.candidate.components)
         found["written_at"] = choice.candidate.written_s
-        found["hold"] = hold(choice.path)
+        found["hold"] = hold(path)
     return found
 
 

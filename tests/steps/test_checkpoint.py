@@ -225,12 +225,35 @@ def test_the_time_of_the_outage_comes_from_the_frozen_evidence(tmp_path: Path) -
     assert result.verdict.worst.code == "checkpoint.young"
 
 
-@pytest.mark.parametrize(
-    "params", [{"argument": ""}, {"argument": "ckpt"}, {"argument": "/c", "require": ["weights"]}]
-)
+@pytest.mark.parametrize("params", [{"argument": ""}, {"argument": "/c", "require": ["weights"]}])
 def test_a_mistake_in_the_runbook_is_refused(params: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         CheckpointParams.model_validate(params)
+
+
+def test_a_path_relative_to_the_login_s_home_stays_relative(tmp_path: Path) -> None:
+    lay(tmp_path)
+
+    def answer(node: Node, command: Command) -> Output:
+        done = subprocess.run(
+            [sys.executable, *command.line.split()[1:]],
+            input=command.stdin,
+            capture_output=True,
+            check=True,
+            cwd=tmp_path / node.name,
+        )
+        return finished(done.stdout)
+
+    for number in (1, 2):
+        home = tmp_path / f"n{number}"
+        (home / "run").mkdir()
+        for path in list(home.glob("checkpoint-*")):
+            path.rename(home / "run" / path.name)
+
+    result = run(answer, argument="run")
+
+    assert result.values["path"] == "run/checkpoint-300"
+    assert result.values["hold"].startswith("mkdir -p run.hold && cp -al run/checkpoint-300")
 
 
 def test_the_plan_shows_the_exact_command() -> None:
