@@ -1,7 +1,7 @@
 """`make bench`: all measurements, one table each; or those named: `python -m tests.bench scale`."""
 
+import runpy
 import sys
-from importlib import import_module
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -14,7 +14,11 @@ def main(names):
         if name not in known:
             sys.exit(f"no measurement {name!r}; one of: {', '.join(known)}")
         print(f"\n## {name}\n", flush=True)
-        import_module(f"tests.bench.{name}").main()
+        sys.argv = [name]
+        try:
+            runpy.run_module(f"tests.bench.{name}", run_name="__main__")
+        except SystemExit as end:
+            print(f"ended: {end}")
 
 
 if __name__ == "__main__":

@@ -93,7 +93,8 @@ def _parts(inventory, clock, journal, evidence):
 
 def main(sizes=(100, 1000, 10000)):
     print(
-        "| nodes | plan s | run of 8 steps s | ms a node and step | reports s | journal MB | peak MB |"
+        "| nodes | plan s | run of 8 steps s | ms a node and step "
+        "| reports s | journal MB | peak MB |"
     )
     print("|---|---|---|---|---|---|---|")
     for n_nodes in sizes:
@@ -101,7 +102,8 @@ def main(sizes=(100, 1000, 10000)):
             plan, run, reports, size, peak = measured(n_nodes, Path(folder))
         each = run / n_nodes / 8 * 1000
         print(
-            f"| {n_nodes} | {plan:.2f} | {run:.1f} | {each:.2f} | {reports:.2f} | {size:.1f} | {peak:.0f} |"
+            f"| {n_nodes} | {plan:.2f} | {run:.1f} | {each:.2f} "
+            f"| {reports:.2f} | {size:.1f} | {peak:.0f} |"
         )
         sys.stdout.flush()
 
