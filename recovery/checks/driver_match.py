@@ -10,7 +10,7 @@ from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, warned
-from recovery.reading.agreement import agree
+from recovery.reading.agreement import SHARE, agree
 from recovery.reading.asked import tool_asked
 from recovery.reading.driver import Versions, read_versions
 from recovery.reading.smi_findings import of_trouble
@@ -140,7 +140,7 @@ def _facts(seen: Versions) -> Mapping[str, Any]:
     return {name: version for name, version in named.items() if version}
 
 
-def _compare(nodes: Mapping[str, Versions]) -> Mapping[str, Verdict]:
+def _compare(nodes: Mapping[str, Versions], share: float = SHARE) -> Mapping[str, Verdict]:
     found: dict[str, list[Finding]] = {}
     parts = {
         "driver": {node: seen.driver or seen.kernel for node, seen in nodes.items()},
@@ -148,7 +148,7 @@ def _compare(nodes: Mapping[str, Versions]) -> Mapping[str, Verdict]:
         "nvcc": {node: seen.nvcc for node, seen in nodes.items()},
     }
     for name, versions in parts.items():
-        common = agree(versions)
+        common = agree(versions, share=share)
         if common is None:
             continue
         usual = f"{common.n_agree} of {common.n_nodes} nodes have {common.value}"

@@ -10,7 +10,7 @@ from typing import Any
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, single, unknown, verdict, warned
-from recovery.reading.agreement import agree
+from recovery.reading.agreement import SHARE, agree
 from recovery.reading.smi import claims_any, read_smi
 from recovery.reading.smi_findings import cut_short, of_trouble
 from recovery.reading.smi_words import Snapshot
@@ -126,8 +126,8 @@ def _identity(seen: Snapshot) -> tuple[int | None, tuple[str, ...]]:
     return seen.n_gpus, tuple(sorted({gpu.text("name") or "" for gpu in seen.gpus}))
 
 
-def _compare(nodes: Mapping[str, Snapshot]) -> Mapping[str, Verdict]:
-    common = agree({node: _identity(seen) for node, seen in nodes.items()})
+def _compare(nodes: Mapping[str, Snapshot], share: float = SHARE) -> Mapping[str, Verdict]:
+    common = agree({node: _identity(seen) for node, seen in nodes.items()}, share=share)
     if common is None:
         return {}
     count, names = common.value

@@ -9,7 +9,7 @@ from typing import Any
 
 from recovery.model.check import Check
 from recovery.model.verdict import Finding, Verdict, failed, single, verdict, warned
-from recovery.reading.agreement import agree
+from recovery.reading.agreement import SHARE, agree
 from recovery.reading.smi import claims, reader_of
 from recovery.reading.smi_findings import cut_short, silent_on, unanswered, where
 from recovery.reading.smi_words import Gpu, Snapshot
@@ -94,8 +94,8 @@ def _facts(seen: Snapshot) -> Mapping[str, Any]:
     return {"power_w": _draws(seen), "power_limits_w": limits}
 
 
-def _compare(nodes: Mapping[str, Snapshot]) -> Mapping[str, Verdict]:
-    common = agree({node: _usual_limit(seen) for node, seen in nodes.items()})
+def _compare(nodes: Mapping[str, Snapshot], share: float = SHARE) -> Mapping[str, Verdict]:
+    common = agree({node: _usual_limit(seen) for node, seen in nodes.items()}, share=share)
     if common is None:
         return {}
     return {

@@ -8,7 +8,7 @@ from typing import Any
 
 from recovery.model.check import Check
 from recovery.model.verdict import Finding, Verdict, failed, single, verdict, warned
-from recovery.reading.agreement import far_above
+from recovery.reading.agreement import SHARE, far_above
 from recovery.reading.smi import claims, reader_of
 from recovery.reading.smi_findings import cut_short, silent_on, unanswered, where
 from recovery.reading.smi_words import Gpu, Snapshot
@@ -130,7 +130,7 @@ def _facts(seen: Snapshot) -> Mapping[str, Any]:
     return {"max_temp_c": max(temps.values(), default=None), "temps_c": temps}
 
 
-def _compare(nodes: Mapping[str, Snapshot]) -> Mapping[str, Verdict]:
+def _compare(nodes: Mapping[str, Snapshot], share: float = SHARE) -> Mapping[str, Verdict]:
     """The hottest GPU of each node against those of the other nodes."""
     hottest = {node: max(temps.values()) for node, seen in nodes.items() if (temps := _temps(seen))}
     return {

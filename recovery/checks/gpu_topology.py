@@ -10,7 +10,7 @@ from typing import Any
 
 from recovery.model.check import Check
 from recovery.model.verdict import Finding, Verdict, failed, single, unknown, verdict, warned
-from recovery.reading.agreement import agree
+from recovery.reading.agreement import SHARE, agree
 from recovery.reading.smi_findings import fold_gpus
 from recovery.reading.topo import looks_like_topology, nearest_nics, read_topology
 from recovery.reading.topo_words import Topology
@@ -251,12 +251,12 @@ def _conclusions(seen: Topology, expected: Expected) -> Mapping[str, Any]:
     return {"bad_gpus": _bad_gpus(seen, bad), "degraded_pairs": len(bad)}
 
 
-def _compare(nodes: Mapping[str, Topology]) -> Mapping[str, Verdict]:
+def _compare(nodes: Mapping[str, Topology], share: float = SHARE) -> Mapping[str, Verdict]:
     """Nodes of one kind have one matrix; who differs is named with its first other link."""
     matrices = {
         node: tuple(seen.pair_links().items()) for node, seen in nodes.items() if not seen.cut
     }
-    common = agree(matrices)
+    common = agree(matrices, share=share)
     if common is None:
         return {}
     usual = dict(common.value)

@@ -29,8 +29,10 @@ class Check(Generic[Facts, Expect]):
     ``facts`` gives the facts as JSON-able values, for `recover judge`, ``compare`` and reports.
     ``recognises`` claims that a command line, or where that is empty the content, is this
     check's to read. ``conclusions`` gives facts that hold only against the expectations (which GPUs
-    are worse than expected); they join ``facts``. ``compare`` gets the facts of all nodes and
-    returns verdicts for outliers.
+    are worse than expected); they join ``facts``. ``compare`` gets the facts of all nodes of one
+    profile and the share of them that makes a majority, and returns verdicts for outliers.
+    ``alike`` names the values that nodes of one profile share (versions, settings): the step
+    compares them, and `recover baseline` keeps them.
     """
 
     name: str
@@ -42,7 +44,8 @@ class Check(Generic[Facts, Expect]):
     facts: Callable[[Facts], Mapping[str, Any]] = _as_mapping
     conclusions: Callable[[Facts, Expect], Mapping[str, Any]] | None = None
     recognises: Callable[[Printed], bool] | None = None
-    compare: Callable[[Mapping[str, Facts]], Mapping[str, Verdict]] | None = None
+    compare: Callable[[Mapping[str, Facts], float], Mapping[str, Verdict]] | None = None
+    alike: Callable[[Facts], Mapping[str, str | int | float | None]] | None = None
     needs_root: bool = False
     needs: str = ""  # the tool, and the package that brings it
     expects: tuple[str, ...] = ()  # names of expectations read from profile or context

@@ -9,15 +9,16 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from recovery.engine.bundle import bundle, bundle_limit_s, unbundle
+from recovery.engine.comparing import VARIABLE, compared, read_share
 from recovery.engine.judging import Judged, judge_one
 from recovery.engine.outcome import ending_finding
 from recovery.model.check import Check
 from recovery.model.kind import Kept, NodeResult, StepResult, Verb
 from recovery.model.node import Node
-from recovery.model.output import Command, Output, Printed
+from recovery.model.output import Command, Ending, Output, Printed
 from recovery.model.ports import World
 from recovery.model.runbook import Effect
-from recovery.model.verdict import Finding, Level, Verdict, single, unknown
+from recovery.model.verdict import Finding, Verdict, passed, single, unknown
 from recovery.registry import pick
 
 AnyCheck = Check[Any, Any]
@@ -45,7 +46,12 @@ def _run(params: CheckParams, nodes: tuple[Node, ...], world: World) -> StepResu
         return _ask_node(checks, node, world, parsed)
 
     results = world.fan_out(nodes, on)
-    return StepResult(nodes=_compared(checks, parsed, results))
+    share = read_share(world.variables.get(VARIABLE))
+    by_name = {node.name: node for node in nodes}
+    for check in checks:
+        for name, more in compared(check, parsed[check.name], by_name, share).items():
+            results[name] = _with(results[name], check.name, more)
+    return StepResult(nodes=results)
 
 
 def _ask_node(
@@ -54,18 +60,34 @@ def _ask_node(
     world: World,
     parsed: Mapping[str, dict[str, Any]],
 ) -> NodeResult:
-    asked = _by_command(checks)
+    raw = world.profile(node)
+    left_out = not_applicable(raw)
+    aside = [_not_applicable(c) for c in checks if c.name in left_out]
+    asked = _by_command(c for c in checks if c.name not in left_out)
+    if not asked:
+        return _node_result(node, aside, [], Output(Ending.FINISHED), {})
     limits = {line: max(c.timeout_s for c in readers) for line, readers in asked.items()}
     whole = world.run(node, _command(limits, node, world))
     outputs = unbundle(whole, limits, seed=_seed(node, world))
-    raw = world.profile(node)
     judged = [_judge(c, outputs[line], raw) for line, readers in asked.items() for c in readers]
     for one in judged:
         if one.parsed is not None:
             parsed[one.check][node.name] = one.parsed
     kept = [k for line, output in outputs.items() for k in _kept(line, output, world)]
     statuses = {line: output.exit_status for line, output in outputs.items()}
-    return _node_result(node, judged, kept, whole, statuses)
+    return _node_result(node, [*judged, *aside], kept, whole, statuses)
+
+
+def not_applicable(raw: Mapping[str, Any]) -> frozenset[str]:
+    """Names of checks that profile or inventory leave out for a node: a list, or with commas."""
+    value = raw.get("not_applicable") or ()
+    names = value.split(",") if isinstance(value, str) else value
+    return frozenset(str(name).strip() for name in names)
+
+
+def _not_applicable(check: AnyCheck) -> Judged:
+    words = "not applicable here, says the profile or the inventory"
+    return Judged(check.name, single(passed(words, code="not-applicable")))
 
 
 def _seed(node: Node, world: World) -> str:
@@ -153,25 +175,8 @@ def _small(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in facts.items() if isinstance(v, str | int | float | bool)}
 
 
-def _compared(
-    checks: tuple[AnyCheck, ...],
-    parsed: Mapping[str, Mapping[str, Any]],
-    results: dict[str, NodeResult],
-) -> dict[str, NodeResult]:
-    for check in checks:
-        if check.compare is None or len(parsed[check.name]) < 2:
-            continue
-        for name, verdict in check.compare(parsed[check.name]).items():
-            results[name] = _with(results[name], check.name, verdict)
-    return results
-
-
-def _with(result: NodeResult, check: str, verdict: Verdict) -> NodeResult:
-    more = [
-        replace(f, finding=f"{check}: {f.finding}")
-        for f in verdict.findings
-        if f.level is not Level.PASS
-    ]
+def _with(result: NodeResult, check: str, found: Iterable[Finding]) -> NodeResult:
+    more = [replace(f, finding=f"{check}: {f.finding}") for f in found]
     merged = sorted((*result.verdict.findings, *more), key=lambda f: -f.level)
     return replace(result, verdict=Verdict(tuple(merged)))
 

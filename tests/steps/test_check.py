@@ -35,7 +35,7 @@ def below(limit):
     return judge
 
 
-def compare(facts):
+def compare(facts, share):
     values = sorted(f.value for f in facts.values())
     middle = values[len(values) // 2]
     return {
@@ -68,6 +68,17 @@ CHECKS = {
 class World(FakeWorld):
     def check(self, name):
         return CHECKS[name]
+
+
+def framed(text):
+    """A shell that prints ``text`` to the only line of the bundle."""
+
+    def shell(node, command):
+        mark = re.search(r"@@[0-9a-f]{24}", command.line)[0]
+        frame = f"{mark} begin 0\n%s\n{mark} end 0 0\n"
+        return finished(frame % text, stderr=frame % "")
+
+    return shell
 
 
 def asked(names, answer):
@@ -134,3 +145,33 @@ def test_the_answer_is_kept_under_its_command_with_its_status():
 
     assert [k.name for k in nodes["a"].kept] == ["count", "stderr of: count"]
     assert nodes["a"].values["statuses"] == {"count": 0}
+
+
+def test_a_check_that_the_inventory_leaves_out_is_not_asked():
+    world = World(transport=FakeTransport(lambda node, command: finished("99")))
+    node = Node("a", variables={"not_applicable": ["low"]})
+
+    result = CHECK.run(CheckParams(argument=("low",)), (node,), world).nodes["a"]
+
+    assert world.transport.asked == []
+    assert result.values["checks"] == {"low": "pass"}
+    assert "not applicable" in result.verdict.worst.finding
+
+
+def test_the_other_checks_of_a_node_are_still_asked():
+    world = World(transport=FakeTransport(lambda node, command: finished("")))
+    node = Node("a", variables={"not_applicable": "low, other"})
+
+    result = CHECK.run(CheckParams(argument=("low", "lower")), (node,), world).nodes["a"]
+
+    assert result.verdict.level is Level.UNKNOWN
+    assert result.values["checks"] == {"lower": "unknown", "low": "pass"}
+
+
+def test_a_share_that_is_none_holds_the_gate():
+    world = World(transport=FakeTransport(framed("7")), variables={"agreement_share": "most"})
+
+    nodes = CHECK.run(CheckParams(argument=("same",)), (A, B, C), world).nodes
+
+    assert {r.verdict.level for r in nodes.values()} == {Level.UNKNOWN}
+    assert "above 0.5" in nodes["a"].verdict.worst.remedy
