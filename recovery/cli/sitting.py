@@ -56,6 +56,9 @@ def carry_out(
     if not as_json:
         click.echo(view.summary())
         click.echo(f"\nreport: recover report {run}")
+        page = state_folder(options["state"]) / "runs" / run / "reports" / "report.html"
+        if page.is_file():
+            click.echo(f"        {page}")
     raise SystemExit(end.exit_code)
 
 

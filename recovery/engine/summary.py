@@ -79,7 +79,18 @@ def summary_lines(story: RunStory, fold: Fold, *, most: int = 30) -> list[str]:
         lines.append(f"        and {len(findings) - most} more: recover report --format text")
     lines += [f"set aside: {fold(nodes)}: {reason}" for reason, nodes in _set_aside(story).items()]
     lines += [f"saved: {name} = {value}" for name, value in story.saved.items()]
+    lines += [f"verified: {words}" for words in _verified(story, fold)]
     return [printable(line) for line in lines + _end(story)]
+
+
+def _verified(story: RunStory, fold: Fold) -> list[str]:
+    """What passed as proof that the training goes on: the reason for the whole run."""
+    found: dict[str, list[str]] = {}
+    for step in story.steps.values():
+        for node, result in step.results.items() if step.verb == "verify" else ():
+            if result.verdict.level is Level.PASS:
+                found.setdefault(result.verdict.worst.finding, []).append(node)
+    return [f"{fold(nodes)}: {words}" for words, nodes in found.items()]
 
 
 def _set_aside(story: RunStory) -> dict[str, list[str]]:
