@@ -33,7 +33,7 @@ NAMES_SHOWN = 60
 
 
 class View:
-    """Told of every event. On a terminal a live table; elsewhere one line an event."""
+    """Is told of every event. On a terminal a live table; elsewhere one line an event."""
 
     def __init__(
         self, stream: TextIO, fold: Fold, *, now: Callable[[], float], quiet: bool = False
@@ -44,8 +44,8 @@ class View:
         self._quiet = quiet
         self._story = RunStory()
         self._last = ""
-        live = self._console.is_terminal and not quiet
-        self._live = _live_table(self._console, self._table) if live else None
+        shows = self._console.is_terminal and not quiet
+        self._live = self._new_live() if shows else None
 
     def __enter__(self) -> View:
         if self._live:
@@ -56,9 +56,20 @@ class View:
         if self._live:
             self._live.stop()
 
+    def _new_live(self) -> Live:
+        return Live(
+            console=self._console,
+            get_renderable=self._table,
+            refresh_per_second=4,
+            transient=False,
+        )
+
     def tell(self, event: Event) -> None:
         """Takes in the next event and shows it."""
         self._story.tell(event)
+        if self._live and not self._live.is_started:
+            self._live = self._new_live()  # a stopped one would repaint over what was said since
+            self._live.start()
         if self._live or self._quiet:
             return
         for line in lines_of(event, self._story, self._fold):
@@ -73,10 +84,8 @@ class View:
     def say(self, words: str) -> None:
         """Shows words beside the table (a question, what a signal does)."""
         if self._live:
-            self._live.stop()  # a question must stay readable; the table comes back after it
+            self._live.stop()  # a question must stay readable; the next event brings the table back
         self._console.print(Text(words), soft_wrap=True)
-        if self._live:
-            self._live.start()
 
     def summary(self) -> str:
         """The end of the run in words: worst first, nodes folded, the next command."""
@@ -93,10 +102,6 @@ class View:
 def open_view(stream: TextIO, fold: Fold, *, now: Callable[[], float], quiet: bool) -> View:
     """The view for this stream; ``now`` gives POSIX seconds."""
     return View(stream, fold, now=now, quiet=quiet)
-
-
-def _live_table(console: Console, table: Callable[[], RenderableType]) -> Live:
-    return Live(console=console, get_renderable=table, refresh_per_second=4, transient=False)
 
 
 def _row(story: StepStory, fold: Fold, now: float) -> tuple[Any, ...]:
