@@ -18,6 +18,7 @@ from recovery.model.ports import World
 from recovery.model.runbook import Effect
 from recovery.model.verdict import Finding, failed, passed, warned
 from recovery.plan import seconds
+from recovery.reading.outage import Outage, read_outage
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +123,18 @@ class FreezeParams(BaseModel):
 
 
 def _run(params: FreezeParams, nodes: tuple[Node, ...], world: World) -> StepResult:
-    return StepResult(nodes=world.fan_out(nodes, lambda node: _freeze(params, node, world)))
+    outages: list[Outage] = []
+    results = world.fan_out(nodes, lambda node: _freeze(params, node, world, outages))
+    gone = [o.at_s for o in outages if o.at_s is not None]
+    wrong = [o.first_error_s for o in outages if o.first_error_s is not None]
+    values = {
+        "outage_at": max(gone, default=None),  # the last node to write a line saw it latest
+        "first_error_at": min(wrong, default=None),
+    }
+    return StepResult(nodes=results, values=values)
 
 
-def _freeze(params: FreezeParams, node: Node, world: World) -> NodeResult:
+def _freeze(params: FreezeParams, node: Node, world: World, outages: list[Outage]) -> NodeResult:
     kept: list[Kept] = []
     findings: list[Finding] = []
     output = Output(Ending.FINISHED, exit_status=0)
@@ -134,6 +143,8 @@ def _freeze(params: FreezeParams, node: Node, world: World) -> NodeResult:
         output = world.run(node, Command(item.line, timeout_s=limit, sudo=world.step.sudo))
         if output.stdout:
             kept.append(world.keep(item.name, output.stdout))
+        if item.name == "syslog-before":
+            outages.append(read_outage(output.text))
         findings += _trouble(item, output)
         if output.ending is Ending.NEVER_STARTED:
             break

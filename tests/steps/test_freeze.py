@@ -28,6 +28,15 @@ def test_the_manifest_names_every_piece_with_its_digest():
     assert result.verdict.level is Level.PASS
 
 
+def test_the_moment_of_the_outage_is_known_to_later_steps():
+    line = "2026-11-30T03:12:40+0000 a systemd[1]: Started Session 812 of User root.\n"
+    world = FakeWorld(transport=FakeTransport(lambda node, command: finished(line)))
+
+    result = FREEZE.run(FreezeParams(argument=("kernel-log",)), (A,), world)
+
+    assert result.values == {"outage_at": 1796008360.0, "first_error_at": None}
+
+
 def test_paths_are_quoted():
     _, world = frozen(lambda node, command: finished("text"))
 
