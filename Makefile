@@ -1,24 +1,29 @@
 # `make run`: set up, then bring the embedded lab cluster back from a power loss.
-# `make test`: set up, then lint, types, layout and all tests.
+# `make test`: set up, then lint, types, import arrows and all tests.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .PHONY: run test lint bench setup clean
 
-setup: $(STAMP)
-
-$(STAMP): pyproject.toml
+# What a user needs, and what a developer needs besides.
+$(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
-	touch $(STAMP)
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.developed: pyproject.toml $(VENV)/.installed
+	$(PIP) -e '.[dev]'
+	touch $@
+
+setup: $(VENV)/.installed
 
 run: setup
 	$(BIN)/recover lab up --fresh --scenario power-loss
 	$(BIN)/recover run lab --yes; status=$$?; $(BIN)/recover lab down; exit $$status
 
-lint: setup
+lint: $(VENV)/.developed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -27,7 +32,7 @@ lint: setup
 test: lint
 	$(BIN)/pytest
 
-bench: setup
+bench: $(VENV)/.developed
 	$(BIN)/python -m tests.bench
 
 clean:
