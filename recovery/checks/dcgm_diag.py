@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from recovery.model.check import Check
@@ -240,4 +241,13 @@ DCGM_DIAG = Check(
     recognises=looks_like_dcgm,
     needs="dcgmi and a running nv-hostengine (package datacenter-gpu-manager)",
     timeout_s=180.0,
+)
+
+DCGM_DIAG_3 = replace(
+    DCGM_DIAG,
+    name="dcgm.diag-3",
+    question="Do the GPUs pass NVIDIA's own stress tests? (loads the GPUs for 15 minutes)",
+    command="dcgmi diag -r 3 -j",
+    recognises=None,  # any answer of dcgmi diag is read by dcgm.diag
+    timeout_s=2400.0,
 )

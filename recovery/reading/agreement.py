@@ -46,3 +46,13 @@ def far_above(values: Mapping[str, float], *, least: float) -> dict[str, float]:
     middle = median(values.values())
     sigma = 1.4826 * median(abs(v - middle) for v in values.values())
     return {k: v for k, v in values.items() if v - middle > max(3 * sigma, least)}
+
+
+def far_below(values: Mapping[str, float], *, least_share: float) -> dict[str, float]:
+    """Who is more than 3 MAD-sigma, and at least this share of the median, below its peers."""
+    if len(values) < 4:
+        return {}
+    middle = median(values.values())
+    sigma = 1.4826 * median(abs(v - middle) for v in values.values())
+    limit = max(3 * sigma, least_share * middle)
+    return {k: v for k, v in values.items() if middle - v > limit}
