@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
 .PHONY: run test lint bench setup clean
 
 # What a user needs, and what a developer needs besides.

@@ -7,6 +7,9 @@ as processed with neither failures nor unreachable (reports of rc 0 without any 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -20,6 +23,7 @@ from recovery.model.output import Ending
 from recovery.model.result import NodeResult
 from recovery.model.verdict import Finding, failed, passed, single, unknown
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _BAD = ("runner_on_failed", "runner_on_unreachable")
 
 
@@ -29,6 +33,7 @@ class _Seen:
 
     words: dict[str, tuple[str, str]] = field(default_factory=dict)
     stats: dict[str, dict[str, int]] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)  # outside of any task: why it did not start
 
     def take(self, event: dict[str, Any]) -> bool:
         kind, details = event.get("event", ""), event.get("event_data") or {}
@@ -36,6 +41,8 @@ class _Seen:
             result = details.get("res") or {}
             said = str(result.get("msg") or result.get("stderr") or "no reason given")
             self.words[str(details.get("host"))] = (str(details.get("task", "?")), said)
+        if kind in ("verbose", "error") and event.get("stdout"):
+            self.said.append(str(event["stdout"])[:2000])
         if kind == "playbook_on_stats":
             self.stats = {k: v for k, v in details.items() if isinstance(v, dict)}
         return False  # nothing is kept on disk: results may hold secrets
@@ -55,7 +62,7 @@ def run_playbook(
         return _all(nodes, f"no playbook at {path!r}", "check the path in the runbook")
     seen = _Seen()
     with tempfile.TemporaryDirectory(prefix="recover-ansible-") as folder:
-        status = _play(path, nodes, options, folder, seen)
+        status = _play(path, nodes, {**options, "tool": tool}, folder, seen)
     return {node.name: _result(node.name, seen, status) for node in nodes}
 
 
@@ -78,7 +85,11 @@ def _play(
         event_handler=seen.take,
         quiet=True,
         timeout=limit,
-        envvars={"ANSIBLE_RETRY_FILES_ENABLED": "False", "ANSIBLE_TIMEOUT": "10"},
+        envvars={
+            "ANSIBLE_RETRY_FILES_ENABLED": "False",
+            "ANSIBLE_TIMEOUT": "10",
+            "PATH": f"{Path(str(options['tool'])).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        },
         settings={"idle_timeout": limit, "suppress_ansible_output": True},
     )
     return str(runner.status)
@@ -88,7 +99,16 @@ def host_variables(node: Node) -> dict[str, Any]:
     """What Ansible is told of a node: its address, port and user, and all inventory variables."""
     own = {"ansible_host": node.address, "ansible_port": node.port, "ansible_user": node.user}
     known = {k: v for k, v in own.items() if v is not None}
-    return {**node.variables, **known}
+    return {**_trust(node.variables), **node.variables, **known}
+
+
+def _trust(variables: Mapping[str, Any]) -> dict[str, str]:
+    """Our own host-key settings in Ansible's words, for nodes that have any."""
+    if "ansible_ssh_common_args" in variables or "known_hosts" not in variables:
+        return {}
+    file = shlex.quote(str(Path(str(variables["known_hosts"])).expanduser()))
+    words = f"-o UserKnownHostsFile={file} -o StrictHostKeyChecking=yes -o ServerAliveInterval=5"
+    return {"ansible_ssh_common_args": f"{words} -o ServerAliveCountMax=3 -o ControlPersist=no"}
 
 
 def _result(name: str, seen: _Seen, status: str) -> NodeResult:
@@ -105,6 +125,9 @@ def _finding(name: str, seen: _Seen, status: str) -> Finding:
         return unknown(f"unreachable for Ansible: {words[:160]}", remedy="try `ssh` to it by hand")
     if stats.get("failures", {}).get(name):
         return failed(f"task {task!r}: {words[:160]}", remedy="run this task by hand on the node")
+    if not stats and seen.said:
+        words = " ".join(_COLOUR.sub("", " ".join(seen.said)).split())
+        return unknown(f"the playbook did not run: {words[:200]}", remedy="mend the playbook")
     if name not in stats.get("processed", {}):
         return unknown(
             "the playbook did nothing on this node", remedy="check `hosts:` in the playbook"
