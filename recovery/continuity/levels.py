@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, log
 
-from recovery.continuity.band import Band, Place, Series, band_of, place
+from recovery.continuity.band import Band, Place, band_of, place
 from recovery.continuity.pair import Pair, paired
 from recovery.continuity.robust import step_spread
 from recovery.continuity.words import Case, Options
@@ -69,12 +69,27 @@ def _quantity(name: str, case: Case, options: Options, *, same_data: bool) -> Qu
     old = dict(before)
     both = [(x, old[x], y) for x, y in after if x in old]
     pair = paired([x for x, _, _ in both], [b for _, b, _ in both], [a for _, _, a in both], band)
-    alone: Series = after
     same = same_data or (pair is not None and pair.same_data)
-    if pair is not None and same and pair.n >= FEW:
-        # The pairs say it better: their noise is the batches', seen twice.
-        alone = [(x, y) for x, y in after if x not in old]
-    return Quantity(name, pair, band, place(band, alone) if band and alone else None, same)
+    found = Quantity(name, pair, band, place(band, after) if band and after else None, same)
+    if pair is None or not same or pair.n < FEW or found.differs:
+        return found
+    # Pairs that agree say more than the band does: a spike that both logs have is none of ours.
+    alone = [(x, y) for x, y in after if x not in old]
+    return replace(
+        found, place=_milder(found.place, place(band, alone) if band and alone else None)
+    )
+
+
+def _milder(one: Place | None, other: Place | None) -> Place | None:
+    """What both say."""
+    if one is None or other is None:
+        return None
+    return Place(
+        min(one.highest, other.highest),
+        max(one.lowest, other.lowest),
+        lasts_high=one.lasts_high and other.lasts_high,
+        lasts_low=one.lasts_low and other.lasts_low,
+    )
 
 
 def first_left_out(case: Case) -> tuple[Sequence[Point], tuple[Finding, ...]]:
