@@ -11,19 +11,18 @@ from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, verdict, warned
 from recovery.reading.expecting import number
+from recovery.reading.sections import ended, without_end
 from recovery.reading.smi import read_smi
 from recovery.reading.smi_findings import cut_short, fold_gpus, of_trouble
 from recovery.reading.smi_words import Form, Gpu, Snapshot
 
 _FIELDS = ("clocks.max.sm", "clocks.max.memory", "clocks.applications.graphics")
-_COMMAND = (
-    f"nvidia-smi --query-gpu=index,{','.join(_FIELDS)} --format=csv"
-)  # fmt: skip
+_COMMAND = ended(f"nvidia-smi --query-gpu=index,{','.join(_FIELDS)} --format=csv")
 _RESET = "nvidia-smi -rac; nvidia-smi -rgc (as root); look for a service that locks the clocks"
 
 
 def _parse(printed: Printed) -> Snapshot:
-    seen = read_smi(printed)
+    seen = read_smi(without_end(printed))
     if any(_mhz(gpu, name) for gpu in seen.gpus for name in _FIELDS):
         return seen
     trouble = next(iter(seen.troubles), None)
@@ -85,7 +84,7 @@ def _recognises(printed: Printed) -> bool:
     if "clocks.max.sm" not in printed.command:
         return False
     try:
-        return read_smi(printed).form is Form.CSV
+        return read_smi(without_end(printed)).form is Form.CSV
     except ParseError:
         return True
 

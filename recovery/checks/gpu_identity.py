@@ -12,14 +12,14 @@ from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, warned
 from recovery.reading.expecting import wanted, word
+from recovery.reading.sections import ended, without_end
 from recovery.reading.smi import read_smi
 from recovery.reading.smi_findings import cut_short, fold_gpus, of_trouble
 from recovery.reading.smi_words import Form, Snapshot
 
-_COMMAND = (
-    "nvidia-smi --query-gpu=index,name,uuid,serial,pci.bus_id,vbios_version"
-    " --format=csv"
-)  # fmt: skip
+_COMMAND = ended(
+    "nvidia-smi --query-gpu=index,name,uuid,serial,pci.bus_id,vbios_version --format=csv"
+)
 _SWAPPED = (
     "was a board or a tray replaced, or the node renamed? Then write the new ones into known_gpus;"
     " else look which machine this is (BMC, serial of the chassis)"
@@ -36,7 +36,7 @@ class Expected:
 
 
 def _parse(printed: Printed) -> Snapshot:
-    seen = read_smi(printed)
+    seen = read_smi(without_end(printed))
     if seen.gpus and any(gpu.text("uuid") for gpu in seen.gpus):
         return seen
     trouble = next(iter(seen.troubles), None)
@@ -116,7 +116,7 @@ def _recognises(printed: Printed) -> bool:
     if "vbios_version" not in printed.command:
         return False
     try:
-        return read_smi(printed).form is Form.CSV
+        return read_smi(without_end(printed)).form is Form.CSV
     except ParseError:
         return True
 

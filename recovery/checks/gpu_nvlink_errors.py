@@ -19,6 +19,7 @@ from recovery.model.verdict import (
 )
 from recovery.reading.agreement import far_above
 from recovery.reading.nvlink_errors import LinkErrors, read_nvlink_errors
+from recovery.reading.sections import ended
 from recovery.reading.smi_findings import fold_gpus
 
 _FATAL = ("link recovery failed events",)
@@ -115,7 +116,7 @@ def _facts(seen: LinkErrors) -> Mapping[str, Any]:
 GPU_NVLINK_ERRORS = Check(
     name="gpu.nvlink-errors",
     question="Did NVLinks have to repeat or recover what they carried?",
-    command="nvidia-smi nvlink -e",
+    command=ended("nvidia-smi nvlink -e"),
     parse=read_nvlink_errors,
     expect=_expect,
     judge=_judge,

@@ -44,7 +44,7 @@ def _parse(printed: Printed) -> Memory:
     lines = read_sections(printed, bare="memory").get("memory") or ()
     told = dict(pairs(lines))
     total = whole(told.get("memtotal", ""))
-    if not total or "hugepages_total" not in told:
+    if not total or "hugepages_total" not in told or "hugepagesize" not in told:
         raise ParseError("no whole /proc/meminfo", remedy="cat /proc/meminfo on the node")
     return Memory(
         total_kib=total,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from recovery.errors import ParseError
 from recovery.model.output import Printed
 from recovery.reading.plain import ends_with_newline, plain_lines, short_lines
+from recovery.reading.sections import without_end
 
 _GPU = re.compile(r"GPU (\d+): .*")
 _LINK = re.compile(r"\s*Link (\d+): (.*?): *(\S+)\s*")
@@ -41,6 +42,7 @@ def read_nvlink_errors(printed: Printed) -> LinkErrors:
     Raises:
         ParseError: no GPU is named.
     """
+    printed = without_end(printed)
     gpus: list[str] = []
     counts: dict[tuple[str, int], dict[str, int]] = {}
     notes, odd = [], []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from shlex import quote
 
 from recovery.errors import ParseError
@@ -15,6 +16,7 @@ from recovery.model.output import Printed
 from recovery.reading.plain import ends_with_newline, plain_lines, short_lines
 
 END = "end"
+_NO_TOOL = 127
 _MARK = re.compile(r"## (\S[^\n]{0,200})")
 _PAIR = re.compile(r"\s*([\w()./ -]{1,60}?)\s*[:=]\s*(.*)")
 
@@ -39,6 +41,27 @@ def looping(over: str, line: str, *, needs: str = "") -> str:
         return loop
     missing = f"{{ echo {quote(f'{needs}: not found')} >&2; exit 127; }}"
     return f"command -v {needs} >/dev/null 2>&1 || {missing}; {loop}"
+
+
+def ended(line: str) -> str:
+    """The command line that runs ``line``, marks its end and keeps its exit status."""
+    return f"{line}; s=$?; echo {quote(f'## {END}')}; exit $s"
+
+
+def without_end(printed: Printed) -> Printed:
+    """The same answer without its end mark.
+
+    Raises:
+        ParseError: the command marks the end, and the mark is missing.
+    """
+    lines = plain_lines(printed.text)
+    marks = [i for i, line in enumerate(lines) if line.strip() == f"## {END}"]
+    if marks:
+        whole = "".join(f"{line}\n" for line in lines[: marks[0]])
+        return replace(printed, text=whole)
+    if f"## {END}" in printed.command and printed.text.strip() and printed.exit_status != _NO_TOOL:
+        raise ParseError("cut short: the end mark is missing", remedy="run the check again")
+    return printed
 
 
 def read_sections(printed: Printed, *, bare: str = "") -> Mapping[str, tuple[str, ...]]:
