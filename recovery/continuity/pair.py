@@ -8,7 +8,7 @@ from math import sqrt
 from statistics import fmean
 
 from recovery.continuity.band import Band
-from recovery.continuity.robust import correlation, fit, quantum, step_spread
+from recovery.continuity.robust import correlation, fit, pair_spread, quantum, step_spread
 
 AT_LEAST = 4
 SAME_DATA = 0.6  # correlation above which both saw the same batches
@@ -49,7 +49,7 @@ def paired(
     differences = [b - a for a, b in zip(before, after, strict=True)]
     coarse = max(0.3 * quantum([*before, *after]), 1e-9 * max(abs(v) for v in before), 1e-300)
     sigma = max(band.sigma if band else step_spread(before), coarse)
-    s = max(step_spread(differences), _FLOOR * sigma, 0.3 * coarse)
+    s = max(pair_spread(differences), _FLOOR * sigma, 0.3 * coarse)
     z, mean = _largest(differences, s)
     return Pair(
         n=n,
