@@ -9,7 +9,7 @@ from typing import Any
 
 from recovery.app import preparing
 from recovery.engine.history import RunStory, StepStory, story_of
-from recovery.engine.judging import judge_one
+from recovery.engine.judging import AnyCheck, Judged, judge_one
 from recovery.errors import InputError, StoreError
 from recovery.inventory import merge_expectations
 from recovery.model.check import Check
@@ -40,8 +40,33 @@ class Rejudged:
         return self.then != self.now.word
 
 
+@dataclass(frozen=True, slots=True)
+class Again:
+    """One kept answer, judged by today's rules."""
+
+    step: str
+    node: str
+    check: AnyCheck
+    then: str
+    judged: Judged
+
+
 def rejudge(state: Path, run: str) -> tuple[Rejudged, ...]:
     """Judges all kept answers of a run's check steps again.
+
+    Raises:
+        InputError: no such run, or its inventory is no longer there.
+        StoreError: the journal cannot be read.
+    """
+    return tuple(
+        Rejudged(a.step, a.node, a.check.name, a.then, found.level, found.worst)
+        for a in judged_again(state, run)
+        for found in (a.judged.verdict,)
+    )
+
+
+def judged_again(state: Path, run: str) -> Iterator[Again]:
+    """Every kept answer of a run's check steps, with the facts that are read from it today.
 
     Raises:
         InputError: no such run, or its inventory is no longer there.
@@ -51,10 +76,10 @@ def rejudge(state: Path, run: str) -> tuple[Rejudged, ...]:
     story = story_of(read_journal(folder.journal))
     if story.started is None:
         raise InputError(f"run {folder.run} never started", remedy="`recover runs` lists them")
-    return tuple(_all(story, folder.evidence))
+    yield from _all(story, folder.evidence)
 
 
-def _all(story: RunStory, evidence: FileEvidence) -> Iterator[Rejudged]:
+def _all(story: RunStory, evidence: FileEvidence) -> Iterator[Again]:
     checks = collect("recovery.checks", Check)
     inputs = story.started.inputs if story.started else {}
     inventory = preparing.read_inventory(str(inputs.get("cluster", "")))
@@ -71,10 +96,10 @@ def _all(story: RunStory, evidence: FileEvidence) -> Iterator[Rejudged]:
 def _node(
     step: StepStory,
     result: NodeResult,
-    checks: dict[str, Check[Any, Any]],
+    checks: dict[str, AnyCheck],
     raw: dict[str, Any],
     evidence: FileEvidence,
-) -> Iterator[Rejudged]:
+) -> Iterator[Again]:
     if result.ending is Ending.NEVER_STARTED:
         return
     kept = {k.name: k.digest for k in result.kept}
@@ -86,8 +111,7 @@ def _node(
             continue  # its command is another one today: this answer is not to its question
         text, error = _text(evidence, kept.get(line)), _text(evidence, kept.get(f"{STDERR}{line}"))
         judged = judge_one(check, Printed(text, error, statuses[line], line), raw)
-        level = judged.verdict.level
-        yield Rejudged(step.id, result.node, name, then, level, judged.verdict.worst)
+        yield Again(step.id, result.node, check, then, judged)
 
 
 def _text(evidence: FileEvidence, digest: str | None) -> str:

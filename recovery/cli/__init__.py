@@ -17,6 +17,7 @@ SUMMARIES = {
     "runs": "List the runs and how they ended.",
     "report": "Print or write a report of a run.",
     "rejudge": "Judge a run's evidence again with today's rules.",
+    "baseline": "Keep a golden run, and compare with it.",
     "lint": "Check runbooks and inventories.",
     "schema": "Print the JSON Schema for editors.",
     "judge": "Judge captured output offline.",
