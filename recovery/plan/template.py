@@ -8,7 +8,7 @@ a number. Values that a later step saves are `Unknown` to a dry run and shown as
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import Any
 
 import jinja2
@@ -41,6 +41,18 @@ def _fold(context: jinja2.runtime.Context, names: Any) -> str:
     return str(fold(listed)) if callable(fold) else ", ".join(listed)
 
 
+# Jinja2 gives generators here, which have no length: `lines | unique | length == 1` must do.
+_LAZY = ("batch", "map", "reject", "rejectattr", "select", "selectattr", "slice", "unique")
+
+
+def _listing(lazy: Callable[..., Any]) -> Callable[..., list[Any]]:
+    @wraps(lazy)  # keeps what Jinja2 noted on the function: what it wants as first argument
+    def listed(*args: Any, **options: Any) -> list[Any]:
+        return list(lazy(*args, **options))
+
+    return listed
+
+
 def _plain(value: Any) -> str:
     if value is None:
         raise TemplateError("the value is nothing (null)", remedy="give it with -e NAME=VALUE")
@@ -57,6 +69,7 @@ def _environment(finalize: Callable[[Any], str]) -> jinja2.Environment:
     # A plan must come out the same each time it is made: nothing random, nothing with a memory.
     env.globals = {"range": env.globals["range"]}
     del env.filters["random"]
+    env.filters |= {name: _listing(env.filters[name]) for name in _LAZY}
     env.filters["q"] = quote
     env.filters["line"] = as_line
     env.filters["fold"] = _fold

@@ -19,6 +19,10 @@ EXAMPLES = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
 CHECKS = (
     *("gpu.count", "gpu.state", "gpu.ecc", "gpu.thermal", "gpu.power", "gpu.memory"),
     *("gpu.topology", "gpu.xid", "driver.match", "ib.state"),
+    *("gpu.remap", "gpu.retired", "gpu.pcie", "gpu.clocks", "gpu.throttle", "gpu.persistence"),
+    *("gpu.nvlink", "gpu.nvlink-errors", "ib.counters", "kernel.errors", "fabric.manager"),
+    *("driver.modules", "clock.sync", "fs.mounts", "fs.space", "host.memory", "dcgm.diag-3"),
+    *("gpu.bandwidth", "gpu.burn"),
 )
 
 
@@ -64,6 +68,15 @@ def test_preflight_changes_nothing():
     plan = shipped("preflight.yaml")
 
     assert {step.effect for step in plan.steps} == {"read"}
+
+
+def test_preflight_tests_the_network_only_deeper_than_quick():
+    plan = shipped("preflight.yaml")
+
+    conditions = {step.id: step.when for step in plan.steps if step.when}
+    assert conditions["mesh"] == 'depth not in ("quick", "full")'
+    assert conditions["burn"] == 'burn and depth == "full"'
+    assert conditions["mesh-full"] == 'depth == "full"'
 
 
 def test_node_return_asks_for_the_node_and_its_partners():

@@ -150,3 +150,17 @@ def test_what_is_known_now_is_still_refused_beside_a_late_value():
     )
 
     assert "not one plain word" in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lines | unique | length == 1",
+        "lines | map('int') | list | length == 2",
+        "lines | map('int') | length == 2",
+        "lines | select('equalto', '7') | length == 2",
+        "(lines | unique)[0] == '7'",
+    ],
+)
+def test_what_a_filter_leaves_has_a_length_and_a_first(text):
+    assert evaluate(text, {"lines": ["7", "7"]}) is True

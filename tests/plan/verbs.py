@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
 
 from recovery.errors import InputError, SelectionError
 from recovery.model.inventory import Inventory
@@ -53,7 +53,12 @@ class NamesParams(Params):
 class MeshParams(Params):
     argument: Literal["all_reduce", "all_gather"]
     size: str = "8G"
-    levels: int = Field(default=6, ge=1)
+    levels: Annotated[int, WithJsonSchema({"type": ["integer", "array"]})] = Field(default=6, ge=1)
+
+    @field_validator("levels", mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        return len(value) if isinstance(value, list | tuple) else value
 
     @field_validator("size")
     @classmethod
