@@ -23,11 +23,13 @@ from recovery.model.ports import World
 from recovery.model.runbook import Effect
 from recovery.model.verdict import Finding, failed, passed, single, unknown, warned
 
-FIRST_LIMIT_S = 300.0  # a test of the first round; later ones get 3 x the median of their round
+FIRST_LIMIT_S = 60.0  # a test of the first round; later ones get 3 x the median of the round before
+MOST_LIMIT_S = 600.0  # a round in which nothing ended in time is played again with more, up to this
 LEAST_LIMIT_S = 30.0
 SIGMAS = 3.0  # below the median of the round, in MAD-sigma
 LEAST_SHARE = 0.9  # and at least a tenth below it: equal tests differ by a few percent
 _NOT_FOUND = (126, 127)
+HANG = "mesh.hang"
 
 
 class MeshParams(BaseModel):
@@ -106,7 +108,7 @@ class _Mesh:
             return self._not_run(group, output)
         if output.ending is Ending.TIMEOUT:
             words = f"no end within {output.duration_s:.0f} s"
-            return Result(group=group, outcome=Outcome.BROKEN, finding=words, code="mesh.hang")
+            return Result(group=group, outcome=Outcome.BROKEN, finding=words, code=HANG)
         profile = self.world.profile(self.nodes[group.nodes[0]])
         raw = {**profile, "nodes": len(group.nodes)}
         printed = Printed(output.text, output.error_text, output.exit_status)
@@ -158,7 +160,10 @@ def _run(params: MeshParams, nodes: tuple[Node, ...], world: World) -> StepResul
 
 def _play(mesh: _Mesh, state: State, played: Round, limit_s: float) -> tuple[State, float]:
     results = mesh.world.each(played.groups, lambda group: mesh.played(group, limit_s))
-    results = _relative(results)
+    if all(r.code == HANG for r in results) and limit_s < MOST_LIMIT_S:
+        # Nobody knows yet how long a test takes here: a hang of all of them is our impatience.
+        return _play(mesh, state, played, min(MOST_LIMIT_S, 3 * limit_s))
+    results = _relative(results, _speeds(state))
     for result in results:
         _note(mesh.world, played, result)
     took = [r.duration_s for r in results if r.outcome is Outcome.PASS]
@@ -166,19 +171,34 @@ def _play(mesh: _Mesh, state: State, played: Round, limit_s: float) -> tuple[Sta
     return record(state, played, results), longer
 
 
-def _relative(results: Sequence[Result]) -> list[Result]:
-    """Results with those marked slow that fall far behind the others of their round."""
-    speeds = [
-        r.busbw_gb_per_s
-        for r in results
-        if r.outcome is Outcome.PASS and r.busbw_gb_per_s is not None
-    ]
+def _speeds(state: State) -> dict[int, list[float]]:
+    """Rates of the tests that passed so far, by the number of nodes in them."""
+    found: dict[int, list[float]] = {}
+    for result in (r for played in state.history for r in played.results):
+        if result.outcome is Outcome.PASS and result.busbw_gb_per_s is not None:
+            found.setdefault(len(result.group.nodes), []).append(result.busbw_gb_per_s)
+    return found
+
+
+def _relative(results: Sequence[Result], before: Mapping[int, list[float]]) -> list[Result]:
+    """Results with those marked slow that fall far behind tests of as many nodes.
+
+    Those of earlier rounds count too: a round of two suspects has no median of its own.
+    """
+    speeds = {size: list(found) for size, found in before.items()}
+    for r in results:
+        if r.outcome is Outcome.PASS and r.busbw_gb_per_s is not None:
+            speeds.setdefault(len(r.group.nodes), []).append(r.busbw_gb_per_s)
+    return [_against(r, speeds.get(len(r.group.nodes), [])) for r in results]
+
+
+def _against(result: Result, speeds: Sequence[float]) -> Result:
     if len(speeds) < 3:
-        return list(results)
+        return result
     middle = median(speeds)
     sigma = 1.4826 * median(abs(s - middle) for s in speeds)
     floor = min(middle * LEAST_SHARE, middle - SIGMAS * sigma)
-    return [_slow(r, middle) if _below(r, floor) else r for r in results]
+    return _slow(result, middle) if _below(result, floor) else result
 
 
 def _below(result: Result, floor: float) -> bool:
@@ -187,7 +207,7 @@ def _below(result: Result, floor: float) -> bool:
 
 
 def _slow(result: Result, middle: float) -> Result:
-    words = f"{result.busbw_gb_per_s:.1f} GB/s, the median of its round is {middle:.1f}"
+    words = f"{result.busbw_gb_per_s:.1f} GB/s, the median of such tests is {middle:.1f}"
     return replace(result, outcome=Outcome.SLOW, finding=words, code="mesh.slow")
 
 

@@ -1,0 +1,164 @@
+"""`mesh`: real lines, judged at one row, each node with its verdict."""
+
+import re
+
+import pytest
+
+from recovery.model.node import Node
+from recovery.model.output import Ending, Output
+from recovery.model.verdict import Level
+from recovery.steps.mesh import MESH, MeshParams
+from tests.fakes import FakeTransport, FakeWorld, a_step, finished
+
+NODES = tuple(Node(f"node{i}", leaf=f"leaf{i // 5}") for i in range(1, 9))
+PROFILE = {
+    "expected_gpus": 8,
+    "busbw": [
+        {"collective": "all_reduce", "nodes": 1, "gpus": 8, "payload": "8G", "value": 440,
+         "kind": "floor", "source": "test", "algorithm": ""},
+        {"collective": "all_reduce", "nodes": 2, "gpus": 8, "payload": "8G", "value": 335,
+         "kind": "floor", "source": "test", "algorithm": ""},
+    ],
+}  # fmt: skip
+
+
+def table(nodes, busbw, wrong=0):
+    """What all_reduce_perf of nccl-tests 2.16 prints for one payload."""
+    ranks = 8 * len(nodes)
+    devices = "".join(
+        f"#  Rank {r:2d} Group  0 Pid   4242 on {nodes[r // 8]:>10} device  {r % 8} [0x1a] "
+        "NVIDIA H100 80GB HBM3\n"
+        for r in range(ranks)
+    )
+    return (
+        "# nThread 1 nGpus 1 minBytes 8589934592 maxBytes 8589934592 step: 2(factor) "
+        "warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n#\n# Using devices\n"
+        f"{devices}#\n"
+        "#                                                              out-of-place"
+        "                       in-place          \n"
+        "#       size         count      type   redop    root     time   algbw   busbw #wrong"
+        "     time   algbw   busbw #wrong\n"
+        "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)       "
+        "     (us)  (GB/s)  (GB/s)       \n"
+        f"  8589934592    2147483648     float     sum      -1    42000  204.50  {busbw:6.2f}      "
+        f"{wrong}    42000  204.50  {busbw:6.2f}      {wrong}\n"
+        f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}\n"
+        f"# Avg bus bandwidth    : {busbw:.3f}\n#\n"
+    )
+
+
+def nodes_of(node, command):
+    hosts = re.search(r"-H (\S+)", command.line)
+    return [h.split(":")[0] for h in hosts[1].split(",")] if hosts else [node.name]
+
+
+def meshed(answer, nodes=NODES, **params):
+    world = FakeWorld(
+        transport=FakeTransport(lambda n, c: answer(nodes_of(n, c))),
+        profiles=PROFILE,
+        step=a_step("mesh", timeout_s=1800),
+    )
+    return MESH.run(MeshParams(**params), nodes, world), world
+
+
+def speed(*slow, alone=480.0, pair=380.0):
+    def answer(nodes):
+        good = alone if len(nodes) == 1 else pair
+        return finished(table(nodes, 95.0 if len(nodes) > 1 and set(nodes) & set(slow) else good))
+
+    return answer
+
+
+def test_on_a_good_fabric_everybody_passes_in_two_rounds():
+    result, world = meshed(speed())
+
+    assert {r.verdict.level for r in result.nodes.values()} == {Level.PASS}
+    assert (result.values["rounds"], result.values["tests"]) == (2, 12)
+    assert len([n for n in world.notes if n[0] == "mesh.test"]) == 12
+
+
+def test_the_slow_node_is_named_with_the_partners_it_failed_with():
+    result, _ = meshed(speed("node3"))
+
+    bad = {n for n, r in result.nodes.items() if r.verdict.level is Level.FAIL}
+    assert bad == {"node3"}
+    assert result.nodes["node3"].verdict.worst.finding.count("95.0 GB/s") == 3
+
+
+def test_a_node_far_behind_its_round_is_slow_even_above_the_floor():
+    def answer(nodes):
+        return finished(table(nodes, 341.0 if "node3" in nodes and len(nodes) > 1 else 480.0))
+
+    result, _ = meshed(answer)
+
+    assert {n for n, r in result.nodes.items() if r.verdict.level.blocks} == {"node3"}
+
+
+def test_wrong_values_fail_whatever_the_bandwidth():
+    def answer(nodes):
+        return finished(table(nodes, 480.0, wrong=3 if "node5" in nodes else 0), status=0)
+
+    result, _ = meshed(answer)
+
+    worst = result.nodes["node5"].verdict.worst
+    assert (worst.level, worst.code) == (Level.FAIL, "nccl.wrong-values")
+
+
+def test_a_node_without_the_binary_is_unknown_with_the_package():
+    def answer(nodes):
+        missing = finished(status=127, stderr="all_reduce_perf: not found")
+        return missing if nodes == ["node2"] else speed()(nodes)
+
+    result, _ = meshed(answer)
+
+    worst = result.nodes["node2"].verdict.worst
+    assert worst.level is Level.UNKNOWN
+    assert "nccl-tests" in worst.remedy
+    assert {r.verdict.level for n, r in result.nodes.items() if n != "node2"} == {Level.PASS}
+
+
+def test_a_node_that_hangs_costs_a_short_wait_in_later_rounds():
+    limits = []
+
+    def run(node, command):
+        names = nodes_of(node, command)
+        limits.append(command.timeout_s)
+        if "node4" in names:
+            return Output(Ending.TIMEOUT, duration_s=command.timeout_s)
+        return speed()(names)
+
+    world = FakeWorld(transport=FakeTransport(run), profiles=PROFILE, step=a_step("mesh"))
+    result = MESH.run(MeshParams(), NODES, world)
+
+    assert result.nodes["node4"].verdict.level is Level.FAIL
+    assert set(limits[8:]) == {30.0}
+
+
+def test_a_round_that_nobody_ends_is_played_again_with_more_time():
+    limits = []
+
+    def run(node, command):
+        limits.append(command.timeout_s)
+        if command.timeout_s < 100:
+            return Output(Ending.TIMEOUT, duration_s=command.timeout_s)
+        return speed()(nodes_of(node, command))
+
+    world = FakeWorld(transport=FakeTransport(run), profiles=PROFILE, step=a_step("mesh"))
+    MESH.run(MeshParams(levels=("alone",)), NODES, world)
+
+    assert limits == [60.0] * 8 + [180.0] * 8
+
+
+@pytest.mark.parametrize("word", ["pair", "everything"])
+def test_an_unknown_level_is_refused(word):
+    with pytest.raises(ValueError, match=f"'{word}' is none of alone, pairs"):
+        MeshParams(levels=(word,))
+
+
+def test_mpirun_notices_a_dead_node_and_never_asks():
+    _, world = meshed(speed(), nodes=NODES[:2])
+
+    (line,) = [line for _, line in world.transport.asked if "mpirun" in line]
+    assert "ServerAliveInterval=5" in line
+    assert "BatchMode=yes" in line
+    assert re.search(r"-H node\d:8,node\d:8", line)
