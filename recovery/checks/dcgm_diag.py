@@ -246,7 +246,7 @@ DCGM_DIAG = Check(
 DCGM_DIAG_3 = replace(
     DCGM_DIAG,
     name="dcgm.diag-3",
-    question="Do the GPUs pass NVIDIA's own stress tests? (loads the GPUs for 15 minutes)",
+    question="Under load for 15 minutes: do the GPUs pass NVIDIA's own stress tests?",
     command="dcgmi diag -r 3 -j",
     recognises=None,  # any answer of dcgmi diag is read by dcgm.diag
     timeout_s=2400.0,

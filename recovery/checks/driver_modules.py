@@ -14,7 +14,6 @@ from recovery.model.verdict import Finding, Verdict, failed, verdict, warned
 from recovery.reading.expecting import flag
 from recovery.reading.sections import asking, read_sections
 
-_NEEDED = ("nvidia", "nvidia_uvm")
 _PEER = ("nvidia_peermem", "nv_peer_mem")
 _COPY = ("gdrdrv",)
 _HCA = ("ib_core", "mlx5_ib", "mlx5_core", "ib_uverbs")
@@ -51,16 +50,14 @@ def _parse(printed: Printed) -> Modules:
 
 
 def _judge(seen: Modules, direct: bool | None) -> Verdict:  # noqa: FBT001 - a check's judge
-    found: list[Finding] = [
-        failed(
-            f"{name} is not loaded",
-            remedy=_LOAD.format(name=name),
-            component=name,
-            code="driver.modules.absent",
-        )
-        for name in _NEEDED
-        if name not in seen.loaded
-    ]
+    found: list[Finding] = []
+    if "nvidia" not in seen.loaded:
+        remedy = _LOAD.format(name="nvidia")
+        found.append(failed("nvidia is not loaded", remedy=remedy, code="driver.modules.absent"))
+    elif "nvidia_uvm" not in seen.loaded:
+        words = "nvidia_uvm is not loaded yet: the first CUDA program does it, if it may"
+        remedy = _LOAD.format(name="nvidia_uvm")
+        found.append(warned(words, remedy=remedy, code="driver.modules.uvm"))
     has_hca = bool(seen.loaded & set(_HCA))
     peer = next((name for name in _PEER if name in seen.loaded), None)
     if peer is None and (direct or (direct is None and has_hca)):
@@ -68,8 +65,8 @@ def _judge(seen: Modules, direct: bool | None) -> Verdict:  # noqa: FBT001 - a c
         words = "no nvidia_peermem beside the HCA's modules: no GPUDirect RDMA by it"
         found.append(make(words, remedy=_DIRECT, code="driver.modules.gpudirect"))
     found += _mixed(seen)
-    extra = [name for name in (*_PEER, *_COPY) if name in seen.loaded]
-    return verdict(found, otherwise=f"{', '.join([*_NEEDED, *extra])} loaded")
+    shown = ("nvidia", "nvidia_uvm", *_PEER, *_COPY)
+    return verdict(found, otherwise=f"{', '.join(n for n in shown if n in seen.loaded)} loaded")
 
 
 def _mixed(seen: Modules) -> list[Finding]:

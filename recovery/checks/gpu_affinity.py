@@ -119,9 +119,10 @@ def _unequal(nearest: Mapping[str, tuple[str, list[str]]]) -> list[Finding]:
 
 
 def _alike(seen: Topology) -> Mapping[str, str | None]:
-    nearest = _nearest(seen)
-    told = ", ".join(f"{gpu} {link} {'+'.join(n)}" for gpu, (link, n) in nearest.items())
-    return {"HCAs near GPUs": told or None}
+    return {
+        f"HCA near {gpu}": f"{'+'.join(names)} ({link})"
+        for gpu, (link, names) in _nearest(seen).items()
+    }
 
 
 def _facts(seen: Topology) -> Mapping[str, Any]:

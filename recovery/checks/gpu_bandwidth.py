@@ -92,7 +92,7 @@ def _facts(seen: Bandwidths) -> Mapping[str, Any]:
 
 GPU_BANDWIDTH = Check(
     name="gpu.bandwidth",
-    question="Does each GPU copy from and to the host's memory at full speed? (loads PCIe)",
+    question="Under load: does each GPU copy from and to the host's memory at full speed?",
     command=f"nvbandwidth -t {' '.join(_CASES)}",
     parse=read_nvbandwidth,
     expect=_expect,

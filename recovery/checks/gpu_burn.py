@@ -118,7 +118,7 @@ def _facts(seen: Burn) -> Mapping[str, Any]:
 
 GPU_BURN = Check(
     name="gpu.burn",
-    question="Does each GPU multiply matrices as fast as its peers? (loads the GPUs for 30 s)",
+    question="Under load for 30 s: does each GPU multiply matrices as fast as its peers?",
     command="a='--no-dcgm-validation -t 1004 -d 30'; "
     + _SEARCH
     + "; echo 'dcgmproftester: not found' >&2; exit 127",

@@ -108,7 +108,11 @@ def _alike(seen: Snapshot) -> Mapping[str, str | None]:
 
 
 def _facts(seen: Snapshot) -> Mapping[str, Any]:
-    gpus = {gpu.label: gpu.text("serial") or gpu.text("uuid") for gpu in seen.gpus}
+    # By place, not by index: a GPU that is gone moves the indexes of those behind it.
+    gpus = {
+        gpu.text("pci.bus_id") or gpu.label: gpu.text("serial") or gpu.text("uuid")
+        for gpu in seen.gpus
+    }
     return {"gpu_identity": gpus, "vbios": _alike(seen)["VBIOS"]}
 
 

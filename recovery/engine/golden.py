@@ -50,7 +50,6 @@ WATCHED: Mapping[str, Mapping[str, Kind]] = {
     "gpu.persistence": {"persistence": _SAME},
     "gpu.thermal": {"temps_c": Kind.LOW_IS_GOOD},
     "gpu.topology": {"gpu_pair_links": _SAME},
-    "gpu.affinity": {"nearest_hca": _SAME},
     "gpu.bandwidth": {"h2d_gb_per_s": Kind.HIGH_IS_GOOD, "d2h_gb_per_s": Kind.HIGH_IS_GOOD},
     "gpu.burn": {"gflops": Kind.HIGH_IS_GOOD},
     "nccl.result": {"busbw_at_max": Kind.HIGH_IS_GOOD},

@@ -7,23 +7,18 @@ import jsonschema
 import pytest
 import yaml
 
+from recovery.model.check import Check
 from recovery.plan import build, read_runbook, runbook_schema
 from recovery.plan.keys import COMMON_KEYS, CommonKeys, FileKeys, UseKeys, keys_of
 from recovery.plan.lint import lint
+from recovery.registry import collect
 from tests.plan.verbs import VERBS, book, cluster, fold, plan_of, select
 
 FOLDER = Path(__file__).parents[2] / "runbooks"
 FILES = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.yaml"))
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```yaml\n(.*?)```", README, re.DOTALL)
-CHECKS = (
-    *("gpu.count", "gpu.state", "gpu.ecc", "gpu.thermal", "gpu.power", "gpu.memory"),
-    *("gpu.topology", "gpu.xid", "driver.match", "ib.state"),
-    *("gpu.remap", "gpu.retired", "gpu.pcie", "gpu.clocks", "gpu.throttle", "gpu.persistence"),
-    *("gpu.nvlink", "gpu.nvlink-errors", "ib.counters", "kernel.errors", "fabric.manager"),
-    *("driver.modules", "clock.sync", "fs.mounts", "fs.space", "host.memory", "dcgm.diag-3"),
-    *("gpu.bandwidth", "gpu.burn"),
-)
+CHECKS = tuple(collect("recovery.checks", Check))
 
 
 def load(name):
@@ -56,8 +51,8 @@ def test_power_loss_goes_from_evidence_to_proof():
     plan = shipped("power-loss.yaml")
 
     assert [step.id for step in plan.steps] == [
-        "freeze-1", "reach", "gpu-health", "gpu-heat-and-power", "kernel-and-links", "topology",
-        "mesh-1", "checkpoint-1", "relaunch", "launch-1", "verify-1",
+        "freeze-1", "reach", "gpu-health", "gpu-heat-and-power", "kernel-and-links", "topology", "wear",
+        "host", "mesh-1", "checkpoint-1", "relaunch", "launch-1", "verify-1",
     ]  # fmt: skip
     assert [step.verb for step in plan.finally_] == ["report"]
     assert [step.id for step in plan.steps if step.effect != "read"] == ["launch-1"]
