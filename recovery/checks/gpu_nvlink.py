@@ -61,8 +61,9 @@ def _judge(seen: Snapshot, expected: Expected) -> Verdict:
     found = [of_trouble(trouble) for trouble in seen.troubles]
     found += cut_short(seen)
     usual = max((n for gpu in seen.gpus if (n := len(_up(gpu)))), default=0)
+    best = max((rate for gpu in seen.gpus for rate in _up(gpu)), default=0.0)
     for gpu in seen.gpus:
-        found += [*_of_gpu(gpu, expected.n_links, usual), *_slow(seen, gpu, expected)]
+        found += [*_of_gpu(gpu, expected.n_links, usual), *_slow(gpu, expected, best)]
     if not seen.cut and not any(gpu.links or gpu.has("nvlink.state") for gpu in seen.gpus):
         found.append(_silent(expected))
     compared = "" if expected.n_links is not None else "; the profile names no number of links"
@@ -95,7 +96,7 @@ def _of_gpu(gpu: Gpu, n_expected: int | None, usual: int) -> list[Finding]:
     return [failed(words, remedy=_LINKS, component=gpu.label, code="gpu.nvlink.down")]
 
 
-def _slow(seen: Snapshot, gpu: Gpu, expected: Expected) -> list[Finding]:
+def _slow(gpu: Gpu, expected: Expected, best: float) -> list[Finding]:
     rates = _up(gpu)
     if not rates:
         return []
@@ -105,7 +106,6 @@ def _slow(seen: Snapshot, gpu: Gpu, expected: Expected) -> list[Finding]:
             f"{gpu.label}: an NVLink runs at {least:g} GB/s, {expected.least_gb_per_s:g} expected"
         )
         return [failed(words, remedy=_LINKS, component=gpu.label, code="gpu.nvlink.slow")]
-    best = max(rate for other in seen.gpus for rate in _up(other))
     if least < best * 0.95:
         words = f"{gpu.label}: an NVLink runs at {least:g} GB/s, others at {best:g}"
         return [warned(words, remedy=_LINKS, component=gpu.label, code="gpu.nvlink.slow")]

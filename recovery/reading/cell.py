@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # The words for "there is no value"; brackets and case vary by driver and query.
 _ABSENT = frozenset(
@@ -30,11 +31,13 @@ def _word(text: str) -> str:
     return text.strip().strip("[]").strip().lower()
 
 
+@lru_cache(maxsize=2048)  # a node prints the same few values hundreds of times
 def is_failed(text: str) -> bool:
     """Claims that the driver tried to read the value and could not: a sign of a sick GPU."""
     return _word(text).startswith(_FAILED)
 
 
+@lru_cache(maxsize=2048)
 def is_absent(text: str) -> bool:
     """Claims that the driver says there is no such value here, which is no fault."""
     word = _word(text)
@@ -50,6 +53,7 @@ def is_lost(text: str) -> bool:
     return "lost" in word or "reset" in word
 
 
+@lru_cache(maxsize=2048)
 def decimal(text: str) -> float | None:
     """The number at the beginning, with a point or a comma before its decimals; None if none."""
     match = _NUMBER.match(text.strip())

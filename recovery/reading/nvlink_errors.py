@@ -47,12 +47,12 @@ def read_nvlink_errors(printed: Printed) -> LinkErrors:
     counts: dict[tuple[str, int], dict[str, int]] = {}
     notes, odd = [], []
     for line in short_lines(plain_lines(printed.text)):
-        if match := _GPU.fullmatch(line.strip()):
-            gpus.append(f"GPU{int(match[1][:6])}")
-        elif gpus and (match := _LINK.fullmatch(line)):
+        if gpus and (match := _LINK.fullmatch(line)):
             of_link = counts.setdefault((gpus[-1], int(match[1][:6])), {})
             if match[3].isdecimal():
                 of_link[" ".join(match[2].lower().split())] = int(match[3][:24])
+        elif match := _GPU.fullmatch(line.strip()):
+            gpus.append(f"GPU{int(match[1][:6])}")
         elif _QUIET.match(line):
             notes.append(line.strip()[:120])
         elif line.strip():

@@ -67,8 +67,10 @@ def _last_overwrite(line: str) -> str:
 def _without_prefix(lines: list[str]) -> list[str]:
     full = [line for line in lines if line.strip()]
     for pattern in _PREFIXES:
+        if not full or pattern.match(full[0]) is None:
+            continue
         found = [pattern.match(line) for line in full]
-        if not full or any(match is None for match in found):
+        if any(match is None for match in found):
             continue
         who = {match["who"] for match in found if match is not None}
         if pattern is _PREFIXES[-1] and not _is_host(who, len(full)):

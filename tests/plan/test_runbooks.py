@@ -51,8 +51,8 @@ def test_power_loss_goes_from_evidence_to_proof():
     plan = shipped("power-loss.yaml")
 
     assert [step.id for step in plan.steps] == [
-        "freeze-1", "reach", "gpu-health", "gpu-heat-and-power", "kernel-and-links", "topology", "wear",
-        "host", "mesh-1", "checkpoint-1", "relaunch", "launch-1", "verify-1",
+        "freeze-1", "reach", "gpu-health", "gpu-heat-and-power", "kernel-and-links", "topology",
+        "wear", "host", "mesh-1", "checkpoint-1", "relaunch", "launch-1", "verify-1",
     ]  # fmt: skip
     assert [step.verb for step in plan.finally_] == ["report"]
     assert [step.id for step in plan.steps if step.effect != "read"] == ["launch-1"]
