@@ -1,0 +1,34 @@
+"""The README of the shelf names every check, and only files that are there."""
+
+import re
+from pathlib import Path
+
+from recovery.model.check import Check
+from recovery.registry import collect
+
+ROOT = Path(__file__).parents[2] / "recovery"
+README = (ROOT / "checks" / "README.md").read_text(encoding="utf-8")
+CHECKS, _, FEATURES = README.partition("## What health checkers")
+
+
+def test_the_table_names_every_check_of_the_shelf():
+    rows = {m[1] for m in re.finditer(r"^\| ([a-z][\w.-]+) \| [A-Z]", CHECKS, re.MULTILINE)}
+
+    assert rows == set(collect("recovery.checks", Check)), "recover checks --markdown"
+
+
+def test_there_is_a_mark_for_each_of_the_sixty_features():
+    assert len(re.findall(r"^\| [^|]+ \| [●◐·] \|", FEATURES, re.MULTILINE)) == 60
+
+
+def test_every_file_named_is_there():
+    missing = []
+    for row in FEATURES.splitlines():
+        folder = ""
+        for name in re.findall(r"`([\w/]+\.(?:py|md))`", row):
+            head, slash, tail = name.rpartition("/")
+            folder = head if slash else folder
+            if not (ROOT / folder / tail).is_file():
+                missing.append(f"{folder}/{tail}")
+
+    assert missing == []
