@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recovery.reading.agreement import agree, far_above
+from recovery.reading.agreement import agree, far_above, far_below
 
 
 def test_a_large_majority_names_its_outliers() -> None:
@@ -44,3 +44,9 @@ def test_values_that_are_spread_have_no_one_far_above() -> None:
 
 def test_three_values_are_too_few_to_judge() -> None:
     assert far_above({"a": 1.0, "b": 1.0, "c": 99.0}, least=1.0) == {}
+
+
+def test_far_below_needs_peers_and_a_real_gap():
+    assert far_below({"a": 55.0, "b": 55.1, "c": 20.0}, least_share=0.05) == {}
+    assert far_below({"a": 55.0, "b": 55.1, "c": 55.0, "d": 54.0}, least_share=0.05) == {}
+    assert far_below({"a": 55.0, "b": 55.1, "c": 55.0, "d": 26.0}, least_share=0.05) == {"d": 26.0}
