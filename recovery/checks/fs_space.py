@@ -13,7 +13,7 @@ from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Level, Verdict, failed, unknown, verdict
 from recovery.reading.expecting import number
 from recovery.reading.nccl_size import size_bytes
-from recovery.reading.sections import asking, read_sections
+from recovery.reading.sections import asking, begins_with, read_sections
 
 _ROW = re.compile(r"(\S.*?)\s+(\d+|-)\s+(\d+|-)\s+(-?\d+|-)\s+(\d+%|-)\s+(/.*)")
 _TROUBLE = re.compile(r"df: '?(/[^':]*)'?: (.*)")
@@ -134,7 +134,8 @@ FS_SPACE = Check(
     judge=_judge,
     facts=_facts,
     recognises=lambda printed: (
-        printed.command.startswith("df ") or "df -Pk 2>&1" in printed.command
+        begins_with(printed, "space")
+        or (printed.command.startswith("df ") or "df -Pk 2>&1" in printed.command)
     ),
     needs="df (coreutils)",
     expects=("disk_full_pct", "least_free"),

@@ -11,7 +11,7 @@ from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, single, unknown, verdict, warned
 from recovery.reading.expecting import number
-from recovery.reading.sections import asking, read_sections
+from recovery.reading.sections import asking, begins_with, read_sections
 
 _COUNT = re.compile(r"\S*?/(mc\d+)/(?:[\w.-]+/)?(ue|ce)(?:_noinfo)?_count:(\d+)")
 _BAD = "drain the node; name the module (ras-mc-ctl --layout, BMC event log) and replace it"
@@ -88,7 +88,7 @@ HOST_EDAC = Check(
     expect=lambda raw: number(raw, "edac_corrected_max"),
     judge=_judge,
     facts=_facts,
-    recognises=lambda printed: "/edac/" in printed.command,
+    recognises=lambda printed: begins_with(printed, "edac") or ("/edac/" in printed.command),
     needs="the kernel's EDAC driver of the chipset",
     expects=("edac_corrected_max",),
 )

@@ -11,7 +11,7 @@ from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, verdict, warned
 from recovery.reading.expecting import number
-from recovery.reading.sections import asking, first_line, read_sections
+from recovery.reading.sections import asking, begins_with, first_line, read_sections
 
 _UNLIMITED = float("inf")
 _MOUNT = "/dev/shm"  # noqa: S108 - shared memory, no file of ours
@@ -109,7 +109,7 @@ HOST_LIMITS = Check(
     judge=_judge,
     facts=_facts,
     alike=_alike,
-    recognises=lambda printed: "ulimit -l" in printed.command,
+    recognises=lambda printed: begins_with(printed, "locked") or ("ulimit -l" in printed.command),
     needs="df (coreutils)",
     expects=("expected_shm_gib",),
 )

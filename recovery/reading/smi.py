@@ -21,7 +21,9 @@ from recovery.reading.smi_xml import looks_like_xml, read_xml
 
 _LONGEST_ERROR = 12
 _MOST_KEPT = 2_000_000  # characters of one text in the memory of answers
-_OTHER = re.compile(r"nvidia-smi\s+(topo|dmon|pmon|mig|vgpu|drain|c2c|clocks)\b")
+_OTHER = re.compile(
+    r"nvidia-smi\s+(topo|dmon|pmon|mig|vgpu|drain|c2c|clocks|nvlink\s+(-e|--errorcounters))\b"
+)
 
 
 def is_smi_command(command: str) -> bool:

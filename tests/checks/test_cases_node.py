@@ -150,3 +150,24 @@ def test_absurd_texts_end_soon(folder: str) -> None:
 
         assert judged.verdict.level is not Level.PASS
         assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("case", HEALTHY, ids=named)
+def test_the_command_of_an_answer_leads_to_its_check(case: Case) -> None:
+    check = case.check
+    if check.recognises is None:
+        pytest.skip("read by name only: another check owns this command's answers")
+
+    assert check.recognises(Printed(case.text, exit_status=0, command=check.command))
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in HEALTHY if c.check.command.startswith(("echo '## ", "command -v lscpu"))],
+    ids=named,
+)  # fmt: skip
+def test_a_marked_answer_without_its_command_leads_to_its_check(case: Case) -> None:
+    printed = Printed(case.text, exit_status=0)
+
+    claiming = [c.name for c in checks().values() if c.recognises and c.recognises(printed)]
+
+    assert case.check.name in claiming
