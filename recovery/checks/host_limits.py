@@ -53,7 +53,8 @@ def _shm(lines: tuple[str, ...]) -> tuple[int | None, int | None]:
     """Size and used of ``df -Pk``; a directory that is no mount of its own is no shared memory."""
     for line in lines:
         words = line.split()
-        if len(words) >= 6 and words[-1] == _MOUNT and words[-5].isdecimal():
+        sized = len(words) >= 6 and words[-5].isdecimal() and int(words[-5][:18]) > 0
+        if sized and words[-1] == _MOUNT:
             return int(words[-5][:18]), int(words[-4][:18]) if words[-4].isdecimal() else None
     return None, None
 
