@@ -10,6 +10,7 @@
     +-- ParseError                   a node's output that cannot be read: becomes UNKNOWN
     +-- RegistryError             2  an extension that does not fit
     +-- StoreError                3  the journal or the evidence cannot be kept
+    +-- SchedulerError            3  Slurm or Kubernetes does not answer
     +-- LockedError               4  another run holds the cluster
     +-- InterruptedRunError     130  the operator said stop
 
@@ -62,6 +63,12 @@ class RegistryError(RecoveryError):
 
 class StoreError(RecoveryError):
     """The journal or the evidence cannot be written or read."""
+
+    exit_code = 3
+
+
+class SchedulerError(RecoveryError):
+    """The scheduler does not answer, or not in a way that can be read."""
 
     exit_code = 3
 

@@ -14,6 +14,7 @@ SUMMARIES = {
     "run": "Carry a runbook out on a cluster.",
     "resume": "Go on with a run that was stopped.",
     "plan": "Show what a run would do; touches nothing.",
+    "preflight": "Are there healthy nodes for a job, and which?",
     "runs": "List the runs and how they ended.",
     "report": "Print or write a report of a run.",
     "rejudge": "Judge a run's evidence again with today's rules.",

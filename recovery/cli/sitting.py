@@ -38,8 +38,23 @@ def carry_out(
     go: Callable[[RunOptions], tuple[str, RunEnd]], options: Mapping[str, Any], **more: Any
 ) -> None:
     """Carries a run out with a live view and exits with its status."""
-    as_json = options["fmt"] == "json"
-    stream = sys.stderr if as_json else sys.stdout
+    _, end = watch(go, options, **more)
+    raise SystemExit(end.exit_code)
+
+
+def watch(
+    go: Callable[[RunOptions], tuple[str, RunEnd]],
+    options: Mapping[str, Any],
+    *,
+    apart: bool = False,
+    **more: Any,
+) -> tuple[str, RunEnd]:
+    """Carries a run out with a live view, and says how it ended.
+
+    ``apart``: standard output is for an answer of its own, so the view goes to standard error.
+    """
+    as_json = options["fmt"] == "json" and not apart
+    stream = sys.stderr if as_json or apart else sys.stdout
     view = open_view(stream, fold, now=time.time, quiet=options["quiet"] or as_json)
     sitting = RunOptions(
         state=state_folder(options["state"]),
@@ -54,12 +69,12 @@ def carry_out(
     with view:
         run, end = go(sitting)
     if not as_json:
-        click.echo(view.summary())
-        click.echo(f"\nreport: recover report {run}")
+        click.echo(view.summary(), err=apart)
+        click.echo(f"\nreport: recover report {run}", err=apart)
         page = state_folder(options["state"]) / "runs" / run / "reports" / "report.html"
         if page.is_file():
-            click.echo(f"        {page}")
-    raise SystemExit(end.exit_code)
+            click.echo(f"        {page}", err=apart)
+    return run, end
 
 
 def print_json(event: Any) -> None:
