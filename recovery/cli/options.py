@@ -3,10 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+DAY_S = 86400.0
+
+
+if TYPE_CHECKING:
+    _Seconds = click.ParamType[float]
+else:
+    _Seconds = click.ParamType  # not generic before click 8.2
+
+
+class Duration(_Seconds):
+    """``90s``, ``15m``, ``24h``, ``30d`` -> seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The duration in seconds; a number without a unit is refused."""
+        from recovery.plan import seconds
+
+        if isinstance(value, int | float):
+            return float(value)
+        days = str(value).removesuffix("d")
+        if days != value and days.isdecimal():
+            return int(days) * DAY_S
+        try:
+            return seconds(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no duration; write 90s, 15m, 24h or 30d", param, ctx)
+
+
+DURATION = Duration()
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

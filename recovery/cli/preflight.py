@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from recovery.cli.options import state_option
+from recovery.cli.options import DURATION, state_option
 
 if TYPE_CHECKING:
     from recovery.app.preflight import Choice, Wanted
@@ -43,7 +43,13 @@ recover preflight cluster-a --for train.sbatch -- --nodes=64     as sbatch would
     type=click.Choice(["skip", "test", "wait"]),
     help="Nodes that run jobs: leave out, test anyway (default when quick), or wait for.",
 )
-@click.option("--wait-limit", default="1h", show_default=True, help="Longest wait for busy nodes.")
+@click.option(
+    "--wait-limit",
+    type=DURATION,
+    default="1h",
+    show_default=True,
+    help="Longest wait for busy nodes.",
+)
 @click.option("-e", "--set", "overrides", multiple=True, metavar="K=V", help="Runbook variables.")
 @click.option(
     "--format",
@@ -79,7 +85,6 @@ def COMMAND(cluster: str, **options: Any) -> None:  # noqa: N802 - a constant of
 def _use(asked: Wanted, inventory: Inventory, options: dict[str, Any]) -> Use:
     from recovery.app.control import Control, RealClock
     from recovery.app.scheduler import Use, use_of, wait_until_idle
-    from recovery.plan import seconds
 
     when = options["when_busy"] or ("test" if options["depth"] == "quick" else "skip")
     if when == "test":
@@ -89,7 +94,7 @@ def _use(asked: Wanted, inventory: Inventory, options: dict[str, Any]) -> Use:
     return wait_until_idle(
         lambda: use_of(inventory.variables, asked.nodes),
         RealClock(Control()),
-        limit_s=seconds(options["wait_limit"]),
+        limit_s=options["wait_limit"],
         say=lambda words: click.echo(words, err=True),
     )
 

@@ -77,6 +77,7 @@ class RunStory:
     answered: dict[str, Answered] = field(default_factory=dict)
     interrupted: Interrupted | None = None
     finished: RunFinished | None = None
+    notes: list[Noted] = field(default_factory=list)  # those that belong to no step
     sittings: int = 1
     last_at: float = 0.0
 
@@ -129,8 +130,8 @@ class RunStory:
 
     @_take.register
     def _(self, event: Noted) -> None:
-        if event.step in self.steps:
-            self.steps[event.step].notes.append(event)
+        told = self.steps[event.step].notes if event.step in self.steps else self.notes
+        told.append(event)
 
     @_take.register
     def _(self, event: Intended) -> None:
