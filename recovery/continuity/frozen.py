@@ -7,14 +7,28 @@ _NEAR_BYTES = 1 << 20
 
 
 def since(frozen: bytes, now: bytes) -> bytes:
-    """What was written after the frozen log's end; all of it where that end is not found.
+    """What stands after the frozen log in the whole log of now; all of it where that is not in it.
 
-    The end is not found when the log was truncated or rotated at the relaunch, or grew by more
-    than what was read of it.
+    It is not in it when the log was begun anew at the relaunch, or rotated. Lines alone prove
+    nothing: a resumed training may log the very lines again.
+    """
+    at = now.find(frozen) if frozen else -1
+    return now[at + len(frozen) :] if at >= 0 else now
+
+
+def since_tail(frozen: bytes, tail: bytes) -> bytes:
+    """The same for the end of a log whose beginning is not known.
+
+    All that the tail has before the place must be the end of what was frozen.
     """
     mark = frozen[-_MARK_BYTES:]
-    at = now.rfind(mark) if mark else -1
-    return now[at + len(mark) :] if at >= 0 else now
+    at = tail.find(mark) if mark else -1
+    while at >= 0:
+        end = at + len(mark)
+        if tail[max(0, end - len(frozen)) : end] == frozen[-end:]:
+            return tail[end:]
+        at = tail.find(mark, at + 1)
+    return tail
 
 
 def near_end(frozen: bytes) -> bytes:

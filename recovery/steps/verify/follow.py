@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from shlex import quote
 
-from recovery.continuity.frozen import since
+from recovery.continuity.frozen import since, since_tail
 from recovery.model.node import Node
 from recovery.model.output import Command, Ending, Output
 from recovery.model.ports import World
@@ -95,9 +95,10 @@ class Follow:
         words = heading.decode("ascii", "replace").split()
         if not output.ok or not newline or len(words) != 3 or not words[1].isdigit():
             return
+        part = since if words[1] == "0" else since_tail
         first = not self.inode
         self.inode, self.offset = words[0], int(words[1]) + len(content)
-        fresh = since(self.frozen, content) if first and self.frozen else content
+        fresh = part(self.frozen, content) if first else content
         if fresh:
             self.new += fresh
             self._read(read)
