@@ -6,9 +6,11 @@ several times; an iteration that goes back is a new start.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from statistics import median
 
 from recovery.errors import InputError, ParseError
@@ -25,6 +27,7 @@ from recovery.reading.trainlog_lines import Said, said_lines
 
 FORMATS = ("auto", *BY_LINE, "hf", "trainer-state", "lightning", "regex")
 
+_FROM_FOLDER = re.compile(r"(?i:resum\w+)(?: training)? from \S*checkpoint-(\d{1,15})\b")
 _KEYWORDS = ("loss", "lr", "learning_rate", "grad", "step", "iter", "checkpoint", "ontinuing")
 
 
@@ -53,11 +56,7 @@ class Points:
 
 def log_interval(points: Sequence[Point]) -> int:
     """The usual distance between two logged iterations; 1 where it cannot be told."""
-    gaps = [
-        b.iteration - a.iteration
-        for a, b in zip(points, points[1:], strict=False)
-        if b.iteration > a.iteration
-    ]
+    gaps = [b.iteration - a.iteration for a, b in pairwise(points) if b.iteration > a.iteration]
     return max(1, int(median(gaps))) if gaps else 1
 
 
@@ -137,7 +136,8 @@ class _Lines:
                 return
 
     def _is_mark(self, text: str) -> bool:
-        saved, resumed = save_in(text), resume_in(text)
+        resumed = _resumed(text)
+        saved = save_in(text) if resumed is None else None
         if isinstance(resumed, int):
             self.anchors.append((len(self.unnumbered), resumed, True))
         elif saved is not None:
@@ -152,6 +152,12 @@ class _Lines:
             self.anchors.append((len(self.unnumbered) + 1, self.bar_step, False))
             self.bar_step = None
         self.unnumbered.append(values)
+
+
+def _resumed(text: str) -> int | str | None:
+    """The step, path or ``""`` that the job says it resumes from; the Trainer's folders too."""
+    match = _FROM_FOLDER.search(text)
+    return int(match[1]) if match else resume_in(text)
 
 
 def _by_lines(text: str, readers: dict[str, LineReader], *, dictionaries: bool) -> Points:
@@ -202,7 +208,7 @@ def _numbered(reading: _Lines, notes: list[str]) -> Iterator[_Row]:
 def _interval_of(anchors: Sequence[tuple[int, int, bool]]) -> int:
     found = [
         (b[1] - a[1]) / (b[0] - a[0])
-        for a, b in zip(anchors, anchors[1:], strict=False)
+        for a, b in pairwise(anchors)
         if not b[2] and b[0] > a[0] and b[1] > a[1]
     ]
     return max(1, round(median(found))) if found else 1
