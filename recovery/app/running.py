@@ -8,19 +8,20 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import recovery
 from recovery import plan as plans
-from recovery.app import files, preparing
+from recovery.app import files, metrics, preparing
 from recovery.app.control import Control, RealClock, TerminalAsker
+from recovery.app.notifying import About, Herald, sender
 from recovery.app.outside import drain
 from recovery.app.playbooks import run_playbook
 from recovery.app.preparing import Prepared
-from recovery.app.reporting import write_reports
+from recovery.app.reporting import render, write_reports
 from recovery.app.secrecy import resolved, secret_values
 from recovery.engine.ending import RunEnd
 from recovery.engine.history import RunStory, story_of
@@ -28,8 +29,8 @@ from recovery.engine.loop import Run
 from recovery.engine.parts import Parts
 from recovery.engine.transporting import Transports
 from recovery.engine.world import Recorder
-from recovery.errors import InputError, InventoryError
-from recovery.model.events import Event, RunResumed, RunStarted
+from recovery.errors import InputError, InventoryError, StoreError
+from recovery.model.events import Event, Noted, RunResumed, RunStarted
 from recovery.model.node import CONTROLLER
 from recovery.model.ports import Launcher, Transport, TransportKind
 from recovery.model.runbook import Plan
@@ -164,6 +165,7 @@ class _Sitting:
         self.control.end_commands = transports.stop
         self.control.install()
         recorder = Recorder(self._parts(journal), self.story, self.options.listen)
+        herald = self._herald(recorder)
         try:
             recorder.tell(first)
             run = Run(
@@ -177,10 +179,48 @@ class _Sitting:
             end = run.carry_out()
             # A report step cannot know the end of its own run: write its files once more.
             write_reports(self.folder, tuple(dict.fromkeys(self.reported)))
+            self._publish(recorder)
             return end
         finally:
+            herald.close()
             transports.close()
             journal.close()
+
+    def _herald(self, recorder: Recorder) -> Herald:
+        """Tells people, where the inventory names some; a probe is nobody's news."""
+        variables = {} if self.options.probe else self.prepared.inventory.variables
+        herald = Herald(
+            About(
+                run=self.folder.run,
+                cluster=self.plan.cluster,
+                runbook=self.plan.runbook,
+                n_nodes=len(self.plan.nodes),
+                answered=lambda step: self.options.yes or step in self.options.approvals,
+            ),
+            sender(variables, recorder.parts.secrets),
+            failed=lambda words: self._noted(recorder, words),
+        )
+
+        def listen(event: Event) -> None:
+            self.options.listen(event)
+            herald.hear(event)
+
+        recorder.listen = listen
+        return herald
+
+    def _publish(self, recorder: Recorder) -> None:
+        variables, plan = self.prepared.inventory.variables, self.plan
+        if self.options.probe or not metrics.is_wanted(variables):
+            return
+        text = render(self.folder, metrics.REPORT)
+        for line in metrics.publish(variables, text, plan.cluster, plan.runbook):
+            self._noted(recorder, line)
+
+    def _noted(self, recorder: Recorder, words: str) -> None:
+        """Says and journals what went wrong beside the run; it never stops the run."""
+        self.options.say(words)
+        with suppress(StoreError):
+            recorder.tell(Noted(at=self.clock.now(), step="", message=words, kind="beside"))
 
     def _open_transport(self, name: str) -> Transport:
         kind = pick("recovery.transports", TransportKind, name)

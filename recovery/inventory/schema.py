@@ -24,6 +24,9 @@ _VARIABLES: dict[str, tuple[str, dict[str, Any]]] = {
     "scheduler": ("slurm or kubernetes, or a mapping with kind and more", _NAMED),
     "min_nodes": ("fewest nodes that the job can run on", {"type": "integer", "minimum": 1}),
     "prepare": ("local command that makes the nodes reachable", {"type": ["string", "array"]}),
+    "notify": ("apprise addresses of people to tell, or env:NAME", {"type": ["string", "array"]}),
+    "metrics_textfile": ("a .prom file or a folder, for node_exporter", _TEXT),
+    "metrics_pushgateway": ("http address of a Prometheus push gateway", _TEXT),
     "shared_addresses": ("true: several nodes may have one address and port", {"type": "boolean"}),
     "busbw": ("bus bandwidths in place of the profile's", {"type": "array"}),
 }

@@ -28,6 +28,7 @@ RESERVED = ("nodes", "cluster", RUN_ID, FOLD)
 
 _LOOKS_SECRET = re.compile(
     r"(?i)(passw|secret|token|passphrase|private_key|credential)(?!.*_file$)|_pass$"
+    r"|^(notify|metrics_pushgateway)$"  # addresses that hold tokens
 )
 
 

@@ -23,7 +23,7 @@ def rendered(name, n_nodes=8, words="GPU 3 fell off the bus"):
 
 
 def test_the_formats_are_these():
-    assert set(REPORTS) == {"html", "json", "junit", "md", "text"}
+    assert set(REPORTS) == {"html", "json", "junit", "md", "prometheus", "text"}
 
 
 @pytest.mark.parametrize("name", ["html", "md", "text", "junit", "json"])
