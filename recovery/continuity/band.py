@@ -26,17 +26,26 @@ _BEND = 12.0  # F above which a parabola describes the trend better (early train
 _FIRST = (1, 2, 4, 8, 16, 32)
 _SINGLE = 1.6  # one point alone is often a spike
 _LAST, _LASTING = 12, 3.0
+_AHEAD = 0.25  # of the window: 50 points of 200; a line is wrong further on a bent curve
 
 Series = Sequence[tuple[int, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Trend, ``sigma`` of the noise and its autocorrelation ``phi``, from the points before."""
+    """Trend, ``sigma`` of the noise and its autocorrelation ``phi``, from the points before.
+
+    The trend is no forecast: beyond ``until`` nothing is compared with it.
+    """
 
     curve: Curve
     sigma: float
     phi: float
+    until: float
+
+    def within(self, points: Series) -> list[tuple[int, float]]:
+        """The points that the trend still speaks of."""
+        return [(x, y) for x, y in points if x <= self.until]
 
     def rest(self, points: Series) -> list[float]:
         """How far each point lies above the trend."""
@@ -66,7 +75,7 @@ def band_of(before: Series, *, window: int = WINDOW) -> Band | None:
     floor = max(0.3 * quantum(ys), 1e-9 * abs(median(ys)), 1e-300)
     sigma = max(spread(rest), floor)
     near = [min(max(r, -4 * sigma), 4 * sigma) for r in rest]
-    return Band(curve, sigma, lag_one(near))
+    return Band(curve, sigma, lag_one(near), xs[-1] + _AHEAD * (xs[-1] - xs[0]))
 
 
 def place(band: Band, after: Series) -> Place:

@@ -70,11 +70,12 @@ def _quantity(name: str, case: Case, options: Options, *, same_data: bool) -> Qu
     both = [(x, old[x], y) for x, y in after if x in old]
     pair = paired([x for x, _, _ in both], [b for _, b, _ in both], [a for _, _, a in both], band)
     same = same_data or (pair is not None and pair.same_data)
-    found = Quantity(name, pair, band, place(band, after) if band and after else None, same)
+    near = band.within(after) if band else []
+    found = Quantity(name, pair, band, place(band, near) if band and near else None, same)
     if pair is None or not same or pair.n < FEW or found.differs:
         return found
     # Pairs that agree say more than the band does: a spike that both logs have is none of ours.
-    alone = [(x, y) for x, y in after if x not in old]
+    alone = [(x, y) for x, y in near if x not in old]
     return replace(
         found, place=_milder(found.place, place(band, alone) if band and alone else None)
     )

@@ -127,6 +127,11 @@ def bump(height: float, decay: float) -> Fault:
 ROWS: tuple[tuple[str, World], ...] = (
     ("clean, late", World()),
     ("clean, early and steep", World(trend="early")),
+    ("clean, early and steep, 50 before", World(trend="early", window=50)),
+    (
+        "clean, early and steep, 20 before, nothing twice",
+        World(trend="early", window=20, overlap=0),
+    ),
     ("clean, annealing", World(trend="anneal")),
     ("clean, heavy tails (t4)", World(tails="t4")),
     ("clean, noise with memory 0.3", World(memory=0.3)),

@@ -302,3 +302,14 @@ def test_clean_resumes_are_not_failed_and_a_sigma_is_found() -> None:
     assert clean[0] == 0.0
     assert one[0] >= 0.95
     assert two[0] == 1.0
+
+
+def test_a_trend_that_bends_far_ahead_is_not_taken_for_a_fault() -> None:
+    def bent(p: Point) -> Point:
+        return replace(p, loss=(p.loss or 0) + 2.0 * math.exp(-p.iteration / 60))
+
+    early = [bent(p) for p in curve(1, 300)]
+
+    found = judged(before=early[:60], after=early[40:], step=40)
+
+    assert found.verdict.level is Level.PASS
