@@ -1,0 +1,1 @@
+"""A shelf: systems that start commands at a time, one file each."""
