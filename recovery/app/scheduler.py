@@ -162,7 +162,8 @@ def asked(argv: tuple[str, ...]) -> str:
         )
     except FileNotFoundError as error:
         raise SchedulerError(
-            f"{argv[0]} is not on this machine", remedy=f"run recover where {argv[0]} works"
+            f"{argv[0]} is not on this machine",
+            remedy=f"run recover where {argv[0]} works, or leave `scheduler` out of the inventory",
         ) from error
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SchedulerError(f"{argv[0]} does not answer: {error}", remedy=remedy) from error

@@ -85,18 +85,25 @@ def COMMAND(cluster: str, **options: Any) -> None:  # noqa: N802 - a constant of
 def _use(asked: Wanted, inventory: Inventory, options: dict[str, Any]) -> Use:
     from recovery.app.control import Control, RealClock
     from recovery.app.scheduler import Use, use_of, wait_until_idle
+    from recovery.errors import InterruptedRunError
 
     when = options["when_busy"] or ("test" if options["depth"] == "quick" else "skip")
     if when == "test":
         return Use()
     if when == "skip":
         return use_of(inventory.variables, asked.nodes)
-    return wait_until_idle(
-        lambda: use_of(inventory.variables, asked.nodes),
-        RealClock(Control()),
-        limit_s=options["wait_limit"],
-        say=lambda words: click.echo(words, err=True),
-    )
+    control = Control()
+    control.install()
+    try:
+        return wait_until_idle(
+            lambda: use_of(inventory.variables, asked.nodes),
+            RealClock(control),
+            limit_s=options["wait_limit"],
+            say=lambda words: click.echo(words, err=True),
+        )
+    except InterruptedRunError as error:
+        click.echo(f"{error.message}: nothing was tested", err=True)
+        raise SystemExit(error.exit_code) from error
 
 
 def _carried_out(

@@ -1,6 +1,7 @@
 """`recover preflight` as a person types it, on real SSH servers."""
 
 import json
+import signal
 
 import pytest
 
@@ -99,6 +100,23 @@ def test_nodes_that_run_jobs_are_left_alone(cluster, monkeypatch):
     assert three.returncode == 3
     assert "6 of 8 nodes run jobs" in three.stdout
     assert "--when-busy wait" in three.stdout
+
+
+def test_waiting_for_busy_nodes_can_be_stopped(cluster, monkeypatch):
+    tools = cluster.folder / "all-busy"
+    put_tool(tools, "sinfo", says="".join(f"node0{i}|mixed|gpu|none\n" for i in range(1, 9)))
+    monkeypatch.setenv("PATH", on_path(tools))
+    inventory = cluster.folder / "busy.yaml"
+    text = cluster.folder.joinpath("lab/inventory.yaml").read_text()
+    inventory.write_text(text.replace("  vars:\n", "  vars:\n    scheduler: slurm\n", 1))
+    process = cluster.start("preflight", str(inventory), "--when-busy", "wait")
+    first = process.stdout.readline()
+
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+
+    assert first == "8 nodes run jobs; asking again in 60 s\n"
+    assert (process.returncode, said) == (130, "stopped (SIGINT): nothing was tested\n")
 
 
 @pytest.mark.parametrize(

@@ -122,3 +122,18 @@ def test_the_readme_says_the_defaults():
 
 def test_every_file_begins_with_what_it_is_for():
     assert all(load(name)[0].startswith("# ") for name in FILES)
+
+
+def test_what_the_readme_says_of_preflight_is_asked_there():
+    section = README.split("## What preflight covers\n")[1]
+    named = set(re.findall(r"`([a-z]+\.[a-z0-9-]+)`", section))
+
+    plan = shipped("preflight.yaml")
+    asked = {name for step in plan.steps if step.verb == "check" for name in names_of(step)}
+    assert named <= asked
+    assert len(named) > 20
+
+
+def names_of(step):
+    argument = step.fields["argument"]
+    return (argument,) if isinstance(argument, str) else argument
