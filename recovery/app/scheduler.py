@@ -10,6 +10,7 @@ from recovery.errors import InputError, ParseError, SchedulerError
 from recovery.model.ports import Clock
 from recovery.reading.occupancy import (
     ANNOTATION,
+    OURS,
     SINFO_FORMAT,
     NodeUse,
     read_kubernetes,
@@ -115,14 +116,19 @@ def wait_until_idle(
     return use
 
 
-def release(variables: Mapping[str, object], nodes: Iterable[str]) -> tuple[tuple[str, ...], str]:
+def release(
+    variables: Mapping[str, object], nodes: Iterable[str], *, mark: str = OURS
+) -> tuple[tuple[str, ...], str]:
     """Gives nodes back that we set aside, and no others; returns them and what was done.
+
+    ``mark`` is what the reason of such a node begins with.
 
     Raises:
         SchedulerError: the scheduler does not answer, or refuses.
     """
     kind = kind_of(variables)
-    ours = use_of(variables, nodes).ours
+    use = use_of(variables, nodes)
+    ours = tuple(name for name in use.ours if use.by_node[name].reason.startswith(mark))
     if not kind:
         return (), "the inventory names no scheduler: nothing to release"
     if not ours:

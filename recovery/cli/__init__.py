@@ -26,6 +26,7 @@ SUMMARIES = {
     "lint": "Check runbooks and inventories.",
     "schema": "Print the JSON Schema for editors.",
     "judge": "Judge captured output offline.",
+    "check": "Ask this machine, within seconds; for Slurm's hooks.",
     "checks": "List the checks and their exact commands.",
     "explain": "Explain an Xid or a finding.",
     "triage": "Name the first error of a crashed training.",
