@@ -202,7 +202,7 @@ def standings(state: State) -> dict[str, Standing]:
     alone = alone_standings(state)
     ballots = pair_ballots(state.history)
     risk = risk_of(ballots, len(state.members))
-    found = {}
+    found: dict[str, Standing] = {}
     for member in state.members:
         by_itself = alone[member.name]
         if by_itself is not Standing.GOOD:
