@@ -72,10 +72,10 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="recover", prog_name="recover")
 def ROOT() -> None:  # noqa: N802 - a constant of the shelf
-    r"""Bring a GPU training cluster back after a power loss, and prove it.
+    """Bring a GPU training cluster back after a power loss, and prove it.
 
     \b
     recover plan cluster-a      show what would be done
     recover run cluster-a       do it
     recover resume last         go on after an interruption
-    """
+    """  # noqa: D301 - the mark is a character for click

@@ -20,14 +20,14 @@ from recovery.cli.options import DURATION
     "--drain", is_flag=True, help="Drain this node in Slurm when it fails; give it back when well."
 )
 def COMMAND(names: tuple[str, ...], **options: Any) -> None:  # noqa: N802 - a constant of the shelf
-    r"""Ask this machine the checks NAMES; by default the passive ones of the GPUs.
+    """Ask this machine the checks NAMES; by default the passive ones of the GPUs.
 
     Exit status: 0 well, 1 something failed, 3 something could not be told.
 
     \b
     HealthCheckProgram:  recover check --local --budget 30s --profile h100-sxm8 --drain
     Prolog:              recover check --local --budget 5s --allow-unknown
-    """
+    """  # noqa: D301 - the mark is a character for click
     import os
 
     from recovery.app import local_checking

@@ -21,13 +21,13 @@ units_option = click.option(
 
 @click.group("schedule")
 def COMMAND() -> None:  # noqa: N802 - a constant of the shelf
-    r"""Start preflights by themselves, with systemd or cron.
+    """Start preflights by themselves, with systemd or cron.
 
     \b
     recover schedule add cluster-a                          every day, passive checks
     recover schedule add cluster-a --preset weekly-deep     on Sundays, everything, idle nodes
     recover schedule list
-    """
+    """  # noqa: D301 - the mark is a character for click
 
 
 @COMMAND.command("add")

@@ -10,12 +10,12 @@ import click
 @click.command("schema")
 @click.argument("what", type=click.Choice(["runbook", "inventory", "report"]))
 def COMMAND(what: str) -> None:  # noqa: N802 - a constant of the shelf
-    r"""Print the JSON Schema (draft 7) of a runbook, an inventory, or a JSON report.
+    """Print the JSON Schema (draft 7) of a runbook, an inventory, or a JSON report.
 
     \b
     recover schema runbook > runbooks/runbook.schema.json
     then begin a runbook with: # yaml-language-server: $schema=runbook.schema.json
-    """
+    """  # noqa: D301 - the mark is a character for click
     from recovery import app
     from recovery.inventory import inventory_schema
     from recovery.plan import runbook_schema
