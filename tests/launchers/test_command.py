@@ -4,7 +4,8 @@ import shlex
 
 import pytest
 
-from recovery.launchers.command import ALREADY_RUNS, COMMAND
+from recovery.engine.jobs import ALREADY_RUNS
+from recovery.launchers.command import COMMAND
 from recovery.model.node import Node
 from recovery.model.output import Ending, Output
 from recovery.model.verdict import Level
