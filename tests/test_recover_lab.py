@@ -1,5 +1,6 @@
 """From power loss to a verified resume, by the command alone, on real SSH servers."""
 
+import json
 import os
 import re
 import signal
@@ -45,8 +46,8 @@ def test_a_broken_cluster_is_brought_back_and_proved(cluster):
     report = cluster.report()
     assert done.returncode == 0, done.stdout
     assert set(report["set_aside"]) == {"node03", "node06"}
-    assert all(s["outcome"] == "done" for s in report["steps"]), done.stdout
-    verbs = [s["verb"] for s in report["steps"]]
+    assert {s["outcome"] for s in report["steps"]} <= {"done", "skipped"}, done.stdout
+    verbs = [s["verb"] for s in report["steps"] if s["outcome"] == "done"]
     assert list(dict.fromkeys(verbs)) == [
         "freeze", "wait", "check", "mesh", "checkpoint", "approve", "launch", "verify", "report",
     ]  # fmt: skip
@@ -112,8 +113,7 @@ def test_a_cluster_that_nobody_can_reach_is_undecided(cluster):
 def test_killed_in_the_middle_of_every_step_it_is_resumed_without_a_second_launch(cluster):
     cluster.up("power-loss")
     plan = cluster.recover("plan", cluster.inventory, "--format", "json", check=True).stdout
-    steps = re.findall(r'"id": "([^"]+)"', plan)
-    steps = [s for s in steps if s not in ("report-1",)]
+    steps = [s["id"] for s in json.loads(plan)["steps"] if not s["when"]]
 
     for number, step in enumerate(steps):
         words = ("resume", "last") if number else ("run", cluster.inventory)
