@@ -123,7 +123,7 @@ def _vote(ballot: Ballot, name: str, others: list[str], result: Result) -> None:
 
 def failures_against(ballots: Mapping[Key, Ballot], key: Key) -> int:
     """Failures that count: with good partners, and shared ones whose other node proved good."""
-    name, rail = key
+    _, rail = key
     ballot = ballots[key]
     explained = (ballots.get((other, rail)) for other in ballot.shared)
     return ballot.failures + sum(1 for other in explained if other and other.looks_good)

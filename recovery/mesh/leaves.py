@@ -135,8 +135,10 @@ def _confirm(
     played = _rounds(state)
     if len(played.confirm) >= CONFIRM_ROUNDS:
         return []
-    undecided = [leaf for leaf in _candidates(state) if not _decided(state, leaf)]
-    clean = [leaf for leaf in leaves if leaf not in _candidates(state)]
+    candidates = _candidates(state)
+    decided = {leaf for finding in bad_leaves(state) for leaf in finding.leaves}
+    undecided = [leaf for leaf in candidates if leaf not in decided]
+    clean = [leaf for leaf in leaves if leaf not in candidates]
     groups: list[Group] = []
     turn = len(played.confirm) * max(1, len(undecided))
     for k, leaf in enumerate(undecided[: len(clean)]):
@@ -149,13 +151,6 @@ def _candidates(state: State) -> list[str]:
     """Leaves that stand out after the sweep, in the order of their score."""
     scores = _iterated(_tests(state, _rounds(state).sweep), CANDIDATE_Z)
     return [score.leaf for score in scores]
-
-
-def _decided(state: State, leaf: str) -> bool:
-    played = _rounds(state)
-    if len(played.confirm) < _FEWEST_CONFIRMS:
-        return False
-    return leaf in {one for finding in bad_leaves(state) for one in finding.leaves}
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ class _Round:
         return shuffled((n for n, where in self.where.items() if where is standing), *self.salt)
 
     def _promising(self) -> list[str]:
-        """Suspects with a pass and nothing of their own against them: the best when none is good."""
+        """Suspects with a pass and nothing against them: the best partners when none is good."""
         found = (name for name in self._in(Standing.SUSPECT) if self._ballot(name).looks_good)
         return list(found)
 

@@ -106,6 +106,11 @@ def _verdict(seen: _Seen, name: str, leaf: str) -> NodeVerdict:
         return _alone(seen, name)
     if Level.PAIRS not in seen.state.options.levels:
         return _healthy(seen, name)
+    return _with_others(seen, name, leaf)
+
+
+def _with_others(seen: _Seen, name: str, leaf: str) -> NodeVerdict:
+    """A node that is well by itself: what its tests with others say."""
     where = seen.where[name]
     if where is Standing.CONVICTED:
         return _convicted(seen, name)

@@ -232,7 +232,10 @@ def measure(
 
 def table(runs: int) -> Iterable[str]:
     """The one table, line by line."""
-    yield f"{'N':>5} {'bad':>9}  {'schedule':20} {'rounds':>8} {'tests':>9} {'innocents':>9} {'missed %':>8} {'leaf named':>10} {'false leaf':>10}"
+    yield (
+        f"{'N':>5} {'bad':>9}  {'schedule':20} {'rounds':>8} {'tests':>9} {'innocents':>9} "
+        f"{'missed %':>8} {'leaf named':>10} {'false leaf':>10}"
+    )
     for n in (8, 64, 256, 1024):
         for bad, leaf in dict.fromkeys(
             [(0, False), (1, False), (n // 128, False), (n // 32, False), (0, True)]

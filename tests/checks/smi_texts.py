@@ -12,8 +12,11 @@ Section = Mapping[str, Any]
 BUSES = ("0F", "2D", "44", "5B", "89", "A8", "C0", "D8")
 
 
-def query(gpus: Sequence[Section], *, attached: int | None = None, driver: str = "570.172.08") -> str:
+def query(
+    gpus: Sequence[Section], *, attached: int | None = None, driver: str = "570.172.08"
+) -> str:
     """``nvidia-smi -q`` with these sections for each GPU; a nested mapping is a section."""
+    n_attached = len(gpus) if attached is None else attached
     lines = [
         "",
         "==============NVSMI LOG==============",
@@ -21,7 +24,7 @@ def query(gpus: Sequence[Section], *, attached: int | None = None, driver: str =
         f"Driver Version                            : {driver}",
         "CUDA Version                              : 12.8",
         "",
-        f"Attached GPUs                             : {len(gpus) if attached is None else attached}",
+        f"Attached GPUs                             : {n_attached}",
     ]
     for bus, gpu in zip(BUSES, gpus, strict=False):
         lines += [f"GPU 00000000:{bus}:00.0", *_entries(gpu, 4), ""]
