@@ -36,15 +36,13 @@ class Queued:
 class SlurmJob:
     """A job as Slurm remembers it, also for some minutes after its end.
 
-    ``nodes`` and ``excluded`` are hostlists as Slurm folds them; ``least_nodes`` is 0 where it is
-    not known.
+    ``nodes`` is a hostlist as Slurm folds it; ``least_nodes`` is 0 where it is not known.
     """
 
     id: str
     state: str
     reason: str = ""
     nodes: str = ""
-    excluded: str = ""
     least_nodes: int = 0
     restarts: int = 0
     exit_code: str = ""
@@ -103,7 +101,6 @@ def read_job(text: str) -> SlurmJob:
         state=found["JobState"],
         reason=found.get("Reason", "").replace("_", " "),
         nodes=found.get("NodeList", ""),
-        excluded=found.get("ExcNodeList", ""),
         least_nodes=_number(found.get("NumNodes", "").partition("-")[0]),
         restarts=_number(found.get("Restarts", "")),
         exit_code=found.get("ExitCode", ""),
