@@ -7,6 +7,7 @@ import json
 import secrets
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -99,7 +100,8 @@ def _is_dynamic(path: Path, text: str) -> bool:
 
 
 def _asked_ansible(path: Path) -> str:
-    tool = shutil.which("ansible-inventory")
+    beside = Path(sys.executable).parent / "ansible-inventory"
+    tool = str(beside) if beside.is_file() else shutil.which("ansible-inventory")
     if tool is None:
         raise InventoryError(
             f"{path}: a dynamic inventory needs ansible-inventory",
