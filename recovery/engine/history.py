@@ -25,6 +25,7 @@ from recovery.model.events import (
     StepFinished,
     StepStarted,
 )
+from recovery.model.output import Ending
 from recovery.model.result import NodeResult
 from recovery.model.verdict import Level, Verdict
 
@@ -58,6 +59,12 @@ class StepStory:
         levels = [r.verdict.level for r in self.results.values()]
         levels += [self.verdict.level] if self.verdict else []
         return max(levels, default=None)
+
+    @property
+    def uncertain(self) -> tuple[str, ...]:
+        """Nodes that may have done the step's work: asked, and how it ended is not known."""
+        cut = [n for n, r in self.results.items() if r.ending in (Ending.LOST, Ending.TIMEOUT)]
+        return tuple(dict.fromkeys((*self.waiting, *cut)))
 
     def with_level(self, test: Callable[[Level], bool]) -> tuple[str, ...]:
         """Nodes whose newest result has such a level."""

@@ -155,6 +155,8 @@ class Run:
             attempts.carry_out(nodes, self._before(rendered)) if nodes else StepResult(nodes={})
         )
         result = self._mended(rendered, result, attempts)
+        if any(r.verdict.level.blocks for r in result.nodes.values()):
+            self._check_stop()  # what the operator cut off is not for the gate to judge
         return self._rule(rendered, result, variables)
 
     def _still_in(self) -> tuple[Node, ...]:
@@ -167,7 +169,7 @@ class Run:
     def _refused_again(self, step: Step) -> Verdict | None:
         """Why a step that an earlier sitting left in the middle may not simply run again."""
         story = self.recorder.story.steps.get(step.id)
-        left_over = story is not None and story.outcome == RUNNING and bool(story.tried)
+        left_over = story is not None and bool(story.uncertain)
         verb = self.parts.verbs[step.verb]
         if not left_over or step.effect is Effect.READ or not verb.on_nodes:
             return None

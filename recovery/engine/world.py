@@ -89,16 +89,22 @@ class StepWorld:
 
     def run(self, node: Node, command: Command) -> Output:
         """Runs one command within what is left of the step's time on this node."""
-        why = self.parts.stopping()
-        if why:
-            raise InterruptedRunError(f"stopped ({why})", remedy="`recover resume` goes on")
+        self._heed_stop()
         left = _deadline.get(self.ends_at) - self.clock.monotonic()
         if left <= 0:
             return Output(Ending.TIMEOUT, reason="the step's time was over before this command")
         secrets = (*self.parts.secrets, *command.secrets)
-        return self.transports.run(
-            node, replace(command, timeout_s=min(command.timeout_s, left), secrets=secrets)
-        )
+        # What is a hair less than the limit as written stays as written: people read it.
+        limit_s = command.timeout_s if left > command.timeout_s - 0.1 else left
+        output = self.transports.run(node, replace(command, timeout_s=limit_s, secrets=secrets))
+        if output.ending in (Ending.LOST, Ending.NEVER_STARTED) and not output.trouble:
+            self._heed_stop()  # cut off by the operator: unfinished, not a finding
+        return output
+
+    def _heed_stop(self) -> None:
+        why = self.parts.stopping()
+        if why:
+            raise InterruptedRunError(f"stopped ({why})", remedy="`recover resume` goes on")
 
     def fan_out(
         self, nodes: Iterable[Node], work: Callable[[Node], NodeResult]
