@@ -72,6 +72,8 @@ class Controller:
             "HOME": str(self.folder),
             "RECOVER_STATE": str(self.state),
             "LANG": "C.UTF-8",
+            # `recover` as the tests see it, in a copy of the tree too
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         }
 
     def run(
