@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from recovery.model.output import Ending, Output
 from recovery.model.result import Kept, NodeResult
-from recovery.model.verdict import Finding, Verdict, failed, passed, single, unknown
+from recovery.model.verdict import Finding, Verdict, failed, passed, single, unknown, warned
 
 if TYPE_CHECKING:
     from recovery.model.node import Node
@@ -19,6 +20,7 @@ _TROUBLE_REMEDY = {
     "sudo": "allow it without a password: a NOPASSWD line in sudoers for this user",
     "busy": "the SSH server turns connections away: raise MaxStartups, or lower at_once",
     "unkillable": "a process ignores KILL (state D): reboot the node by its BMC",
+    "rebooted": "why did it go down? read its kernel log and `bmc.sel`; then resume",
     "connect": "is the node up? look at its BMC and at the switch port",
 }
 
@@ -106,13 +108,32 @@ TEXT_LIMIT = 64 * 1024  # what `expect` sees of an output; the whole of it is ev
 
 def command_result(world: World, node: Node, output: Output, *, what: str) -> NodeResult:
     """The result of one shell line: its ending judged, both streams kept as evidence."""
-    streams = (("stdout", output.stdout), ("stderr", output.stderr))
-    kept = [world.keep(name, content) for name, content in streams if content]
+    streams = (
+        ("stdout", output.stdout, output.stdout_dropped),
+        ("stderr", output.stderr, output.stderr_dropped),
+    )
+    kept = [
+        replace(world.keep(name, content), dropped_bytes=dropped)
+        for name, content, dropped in streams
+        if content
+    ]
     text = output.text[:TEXT_LIMIT]
     values = {"stdout": text, "lines": text.splitlines(), "rc": output.exit_status}
-    return node_result(
-        node.name, output, [exit_finding(output, what=what)], kept=kept, values=values
-    )
+    findings = [exit_finding(output, what=what), *_cut_in_the_middle(output)]
+    return node_result(node.name, output, findings, kept=kept, values=values)
+
+
+def _cut_in_the_middle(output: Output) -> list[Finding]:
+    dropped = output.stdout_dropped + output.stderr_dropped
+    if not dropped:
+        return []
+    return [
+        warned(
+            f"it printed too much: {dropped / 1e6:.0f} MB were cut from the middle",
+            remedy="let it print less, or to a file on the node",
+            code="command.cut",
+        )
+    ]
 
 
 def silent_result(node: str, reason: str, *, remedy: str) -> NodeResult:

@@ -10,6 +10,7 @@ from typing import Any
 
 from recovery.engine.fanout import fan_out
 from recovery.engine.history import RunStory, StepStory
+from recovery.engine.lost import with_cause
 from recovery.engine.outcome import silent_result
 from recovery.engine.parts import Parts
 from recovery.engine.transporting import Transports
@@ -96,10 +97,15 @@ class StepWorld:
         secrets = (*self.parts.secrets, *command.secrets)
         # What is a hair less than the limit as written stays as written: people read it.
         limit_s = command.timeout_s if left > command.timeout_s - 0.1 else left
+        started = self.clock.monotonic()
         output = self.transports.run(node, replace(command, timeout_s=limit_s, secrets=secrets))
         if output.ending in (Ending.LOST, Ending.NEVER_STARTED) and not output.trouble:
             self._heed_stop()  # cut off by the operator: unfinished, not a finding
-        return output
+        return with_cause(
+            output,
+            lambda question: self.transports.run(node, question),
+            lambda: self.clock.monotonic() - started,
+        )
 
     def _heed_stop(self) -> None:
         why = self.parts.stopping()

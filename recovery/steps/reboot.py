@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-
 from pydantic import BaseModel, ConfigDict
 
+from recovery.engine.lost import ASK, Boot, read_boot
 from recovery.engine.outcome import ending_finding, node_result
 from recovery.model.kind import NodeResult, StepResult, Verb
 from recovery.model.node import Node
@@ -16,11 +14,9 @@ from recovery.model.runbook import Effect, Rerun
 from recovery.model.verdict import Finding, failed, passed, unknown
 from recovery.plan import seconds
 
-ASK = "cat /proc/sys/kernel/random/boot_id && cat /proc/uptime"
 # Detached, so that the answer to this command arrives before the node goes down.
 REBOOT = "(sleep 1; systemctl reboot || reboot) >/dev/null 2>&1 </dev/null & exit 0"
 PAUSE_S = 5.0
-_BOOT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class RebootParams(BaseModel):
@@ -29,28 +25,6 @@ class RebootParams(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     argument: str | None = None  # how long the node may take; default: the step's timeout
     settle: str = "10s"
-
-
-@dataclass(frozen=True, slots=True)
-class Boot:
-    """A boot: its id and how long it lasts."""
-
-    id: str
-    uptime_s: float
-
-
-def read_boot(output: Output) -> Boot | None:
-    """The boot id and uptime; None for anything that does not look like both.
-
-    Source: proc(5); an error text was once taken for a new boot id (ansible issue 83018).
-    """
-    words = output.text.split()
-    if not output.ok or len(words) < 2 or not _BOOT_ID.fullmatch(words[0]):
-        return None
-    try:
-        return Boot(words[0], float(words[1]))
-    except ValueError:
-        return None
 
 
 def _run(params: RebootParams, nodes: tuple[Node, ...], world: World) -> StepResult:
