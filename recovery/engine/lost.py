@@ -7,10 +7,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from recovery.model.output import Command, Ending, Output
+from recovery.model.ports import Clock
 
 ASK = "cat /proc/sys/kernel/random/boot_id /proc/uptime"
-ASK_S = 5.0  # a node that is still down costs its own step so much longer, and nobody else's
+# How long a node is waited for to say; one that is still down ends so much later, no other does.
+ASK_S, PAUSE_S = 10.0, 1.0
 _BOOT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+Ask = Callable[[Command], Output]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +39,25 @@ def read_boot(output: Output) -> Boot | None:
         return None
 
 
-def with_cause(
-    output: Output, ask: Callable[[Command], Output], elapsed_s: Callable[[], float]
-) -> Output:
-    """A lost output with the reboot that explains it, if the node tells of one.
+def with_cause(output: Output, clock: Clock, ask: Ask, *, sent_at: float) -> Output:
+    """A lost output with the reboot that explains it, if the node tells of one within `ASK_S`.
 
-    ``elapsed_s`` is the time since the command was sent: a boot that is younger came after it.
+    ``sent_at`` is when the command was sent (monotonic): a boot that is younger came after it.
     """
     if output.ending is not Ending.LOST or output.trouble:
         return output
-    boot = read_boot(ask(Command(ASK, timeout_s=ASK_S)))
-    if boot is None or boot.uptime_s >= elapsed_s():
+    boot = _asked(clock, ask)
+    if boot is None or boot.uptime_s >= clock.monotonic() - sent_at:
         return output
     reason = f"the node rebooted meanwhile: up {boot.uptime_s:.0f} s, boot id {boot.id}"
     return replace(output, reason=f"{output.reason}; {reason}", trouble="rebooted")
+
+
+def _asked(clock: Clock, ask: Ask) -> Boot | None:
+    ends_at = clock.monotonic() + ASK_S
+    while (left_s := ends_at - clock.monotonic()) > 0:
+        boot = read_boot(ask(Command(ASK, timeout_s=left_s)))
+        if boot is not None:
+            return boot
+        clock.sleep(PAUSE_S)
+    return None

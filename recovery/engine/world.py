@@ -6,6 +6,7 @@ import contextvars
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from recovery.engine.fanout import fan_out
@@ -101,11 +102,8 @@ class StepWorld:
         output = self.transports.run(node, replace(command, timeout_s=limit_s, secrets=secrets))
         if output.ending in (Ending.LOST, Ending.NEVER_STARTED) and not output.trouble:
             self._heed_stop()  # cut off by the operator: unfinished, not a finding
-        return with_cause(
-            output,
-            lambda question: self.transports.run(node, question),
-            lambda: self.clock.monotonic() - started,
-        )
+        ask = partial(self.transports.run, node)
+        return with_cause(output, self.clock, ask, sent_at=started)
 
     def _heed_stop(self) -> None:
         why = self.parts.stopping()

@@ -8,14 +8,20 @@ from recovery.model.node import Node
 from recovery.model.output import Ending, Output
 from recovery.model.verdict import Level
 from tests.engine.runs import Bench, line
-from tests.fakes import FakeWorld, finished
+from tests.fakes import FakeClock, FakeWorld, finished
 
 LOST = Output(Ending.LOST, reason="the connection was lost after 40.0 s")
 ID = "11111111-2222-3333-4444-555555555555"
 
 
-def told(answer, *, elapsed_s=60.0, output=LOST):
-    return with_cause(output, lambda command: answer, lambda: elapsed_s)
+def told(*answers, elapsed_s=60.0, output=LOST):
+    """What a lost output becomes when the node answers so, in turn, then the last again."""
+    left, clock = list(answers), FakeClock()
+
+    def ask(command):
+        return left.pop(0) if len(left) > 1 else left[0]
+
+    return with_cause(output, clock, ask, sent_at=clock.monotonic() - elapsed_s)
 
 
 def test_a_boot_younger_than_the_command_is_named():
@@ -23,6 +29,12 @@ def test_a_boot_younger_than_the_command_is_named():
 
     assert (found.ending, found.trouble) == (Ending.LOST, "rebooted")
     assert found.reason.endswith(f"the node rebooted meanwhile: up 12 s, boot id {ID}")
+
+
+def test_a_node_that_is_still_booting_is_asked_again():
+    found = told(Output(Ending.NEVER_STARTED, reason="refused"), finished(f"{ID}\n1.5 9\n"))
+
+    assert found.trouble == "rebooted"
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,7 +48,7 @@ def nine(testbed_here: None) -> Iterator[Bed]:
                 f"echo 'n=999$(id -u)' >/etc/shape; cat >>/etc/shape <<'END'\n{SHAPES[shape]}\nEND"
             )
         yield made
-    _print_table()
+    sys.stdout.write(f"\n{_table()}\n")
 
 
 @pytest.fixture
@@ -85,12 +87,12 @@ def _record(case: str, at: Bed) -> None:
     table[case] = sleeping(at)
 
 
-def _print_table() -> None:
-    print(f"\nprocesses left over\n{'':22}" + "".join(f"{case:>24}" for case in table))
-    for shape in SHAPES:
-        for user in USERS:
-            cells = "".join(f"{table[case][shape, user]:>24}" for case in table)
-            print(f"{shape + ', ' + user:22}{cells}")
+def _table() -> str:
+    lines = [f"{'processes left over':26}" + "".join(f"{case:>14}" for case in table)]
+    for shape, user in itertools.product(SHAPES, USERS):
+        cells = "".join(f"{table[case][shape, user]:>14}" for case in table)
+        lines.append(f"{shape + ', ' + user:26}{cells}")
+    return "\n".join(lines)
 
 
 def started(operator: Controller, *, timeout: str, **more: object) -> subprocess.Popen[str]:

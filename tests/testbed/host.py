@@ -170,6 +170,11 @@ class Host:
         rule = "tcp flags & (syn | ack) == syn tcp dport 22 reject with tcp reset"
         self._nft("inet", f"type filter hook input priority 0; policy accept; {rule};")
 
+    def refuse_from(self, *addresses: str) -> None:
+        """Whatever comes from these addresses vanishes."""
+        rule = f"ip saddr {{ {', '.join(addresses)} }} drop"
+        self._nft("inet", f"type filter hook input priority 0; policy accept; {rule};")
+
     def lose(self, percent: int) -> None:
         """So many of the packets that come in are lost."""
         rule = f"numgen random mod 100 < {percent} drop"

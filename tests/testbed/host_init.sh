@@ -31,6 +31,6 @@ mount --bind run/boot_id proc/sys/kernel/random/boot_id
 mkdir -p .old
 pivot_root . .old
 umount -l /.old
-/usr/sbin/sshd -D -f /etc/ssh/testbed_config -E /var/log/sshd.log &
+/usr/sbin/sshd -D -f /etc/ssh/testbed_config -e &
 exec </dev/null >/dev/null 2>&1
 while :; do sleep 3600 & wait; done
