@@ -17,6 +17,7 @@ from recovery.model.output import Command, Ending, Output
 CAP_BYTES = 16 * 1024 * 1024  # a stream, per command; head and tail are kept
 START = """/bin/sh -c 'IFS= read -r l && eval "$l"' recover-leash"""
 LONGEST_LINE_BYTES = 120_000  # Linux takes 128 KiB in one argument (MAX_ARG_STRLEN)
+SHARED_LINE_CHARS = 8_000  # a kept shell reads byte by byte: what is longer has its own
 HOLD_S = 2.0  # how long output is waited for after the exit status
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -103,12 +104,16 @@ class Ended:
     duration_s: float = 0.0
 
 
-def one_line(script: str) -> str:
-    """The leash without comments and line ends, as `read` and `eval` take it."""
-    lines = (line.strip() for line in script.splitlines())
-    joined = ""
-    for line in lines:
-        if line and not line.startswith("#"):
+def one_line(script: str, *, part: str = "once") -> str:
+    """The leash without comments and line ends, as `read` and `eval` take it.
+
+    ``part`` is what it is for: ``once``, a single command, or ``kept``, a shell for many.
+    """
+    joined, section = "", "both"
+    for line in (line.strip() for line in script.splitlines()):
+        if line.startswith("#: "):
+            section = line.removeprefix("#: ")
+        elif line and not line.startswith("#") and section in ("both", part):
             joined += line + (" " if _GOES_ON.search(line) else "; ")
     return joined.removesuffix("; ")
 
@@ -128,13 +133,48 @@ def refusal(command: Command) -> str:
 
 def leashed(command: Command, leash: str, mark: str, *, limit_s: float) -> Leashed:
     """Puts a command on the leash. ``leash`` is one line; ``limit_s`` is the node's own limit."""
-    env = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in command.env.items())
-    line = command.line + "\n"
-    grace_s = max(1, min(10, int(command.grace_s / 2)))
-    numbers = (math.ceil(limit_s), grace_s, env.count("\n"), line.count("\n"), len(command.stdin))
+    env, line = _environment(command), command.line + "\n"
+    lines = (env.count("\n"), line.count("\n"))
+    numbers = (math.ceil(limit_s), _grace_s(command), *lines, len(command.stdin))
     header = f"{mark} {' '.join(map(str, numbers))} {int(command.sudo)}"
     opening = _bytes(f"{leash}\n{header}\n{env}{line}") + command.stdin
     return Leashed(mark, f"exec {'sudo -n ' if command.sudo else ''}{START}", opening)
+
+
+def can_share(command: Command) -> bool:
+    """Claims that a kept shell can run it: it asks for no input and for nobody else's rights."""
+    size = len(command.line) + sum(map(len, command.env.values()))
+    return not command.sudo and not command.stdin and size <= SHARED_LINE_CHARS
+
+
+def keeping(leash: str, name: str) -> bytes:
+    """What makes a shell on a node that takes many commands (``leash``: the part ``kept``)."""
+    return _bytes(f"{leash}\nkeep {name}\n")
+
+
+def shared(command: Command, mark: str, key: str, *, limit_s: float) -> bytes:
+    """One command for a kept shell. ``key`` is what its end is known by; nobody else sees it."""
+    env, line = _environment(command), command.line + "\n"
+    numbers = (math.ceil(limit_s), _grace_s(command), env.count("\n"), line.count("\n"))
+    return _bytes(f"{mark} {' '.join(map(str, numbers))} {key}\n{env}{line}")
+
+
+def end_pattern(key: str) -> re.Pattern[bytes]:
+    """What both streams of a command in a kept shell end in; group 1: the status, 2: left."""
+    return re.compile(rb"\nrecover-leash:" + key.encode() + rb" end(?: (\d+) (left)?)?\n")
+
+
+def says(word: str, mark: str, stderr: bytes) -> bool:
+    """Claims that the leash said a word to a mark."""
+    return f"\nrecover-leash:{mark} {word}".encode() in stderr
+
+
+def _environment(command: Command) -> str:
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in command.env.items())
+
+
+def _grace_s(command: Command) -> int:
+    return max(1, min(10, int(command.grace_s / 2)))
 
 
 def _bytes(text: str) -> bytes:

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import paramiko
 
 from recovery.model.node import Node
 from recovery.model.output import Command, Ending, Output
-from recovery.reading.leash import Cut, leashed, one_line, output, refusal
+from recovery.reading.leash import (
+    Cut,
+    Ended,
+    Leashed,
+    can_share,
+    end_pattern,
+    leashed,
+    one_line,
+    output,
+    refusal,
+    says,
+)
 from recovery.transports.ssh.channel import Running, carry_out
 from recovery.transports.ssh.connect import ConnectError, Connector, resolve
+from recovery.transports.ssh.shell import Line, Shell
 from recovery.transports.ssh.wire import NodeTransport
 
 NODE_LIMIT_LATER_S = 1.0  # our limit comes first; the node's own is for when we are gone
-
-
-@dataclass(slots=True)
-class _Line:
-    """A node's session and the lock under which it is opened."""
-
-    session: NodeTransport | None = None
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class SshTransport:
@@ -36,8 +40,9 @@ class SshTransport:
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._leash = one_line(str(settings["leash"]))
+        self._kept_leash = one_line(str(settings["leash"]), part="kept")
         self._connector = Connector()
-        self._lines: dict[tuple[str, ...], _Line] = {}
+        self._lines: dict[tuple[str, ...], Line] = {}
         self._running: set[Running] = set()
         self._lock = threading.Lock()
         self._forgotten: list[NodeTransport] = []
@@ -50,10 +55,10 @@ class SshTransport:
         if why_not or self._stopped:
             return _never(why_not or "stopped on request", "", started)
         try:
-            channel, session = self._channel(node, started + command.timeout_s)
+            found = self._in_shell(node, command, started) if can_share(command) else None
+            return found or self._on_its_own(node, command, started)
         except ConnectError as error:
             return _never(str(error), error.trouble, started)
-        return self._carry_out(channel, session, command, started)
 
     def stop(self, grace_s: float) -> None:
         """Ends all running commands; those asked for later never start."""
@@ -73,27 +78,69 @@ class SshTransport:
             session.close()
         self._connector.close()
 
-    def _carry_out(
-        self, channel: paramiko.Channel, session: NodeTransport, command: Command, started: float
-    ) -> Output:
-        limit_at = started + command.timeout_s
+    def _on_its_own(self, node: Node, command: Command, started: float) -> Output:
+        channel, session = self._channel(node, started + command.timeout_s)
         mark = secrets.token_hex(8)
-        limit_s = max(0.1, limit_at - time.monotonic())
-        sent = leashed(command, self._leash, mark, limit_s=limit_s + NODE_LIMIT_LATER_S)
-        running = Running(channel, limit_at, limit_at + command.grace_s)
+        limit_s = _node_limit_s(command, started)
+        sent = leashed(command, self._leash, mark, limit_s=limit_s)
+        ended = self._carry_out(_running(channel, command, started), session, command, sent)
+        channel.close()
+        return output(command, mark, ended)
+
+    def _in_shell(self, node: Node, command: Command, started: float) -> Output | None:
+        """By the node's kept shell; None when it is busy or there can be none."""
+        line = self._line(node)
+        if line.keeps_none or not line.shell_free.acquire(blocking=False):
+            return None
+        try:
+            return self._by_shell(self._shell(line, node, started, command), line, command, started)
+        finally:
+            line.shell_free.release()
+
+    def _by_shell(
+        self, shell: Shell, line: Line, command: Command, started: float
+    ) -> Output | None:
+        mark, key = secrets.token_hex(8), secrets.token_hex(8)
+        limit_s = _node_limit_s(command, started)
+        sent = shell.lead(command, mark, key, limit_s=limit_s, leash=self._kept_leash)
+        running = _running(shell.channel, command, started, end=end_pattern(key))
+        ended = self._carry_out(running, shell.session, command, sent)
+        shell.last_used = time.monotonic()
+        if not running.is_through:
+            shell.channel.close()
+            line.shell = None
+        if ended.status is None and says("lacks", shell.name, ended.stderr[0]):
+            line.keeps_none = True
+            return None
+        return output(command, mark, ended)
+
+    def _shell(self, line: Line, node: Node, started: float, command: Command) -> Shell:
+        deadline = started + command.timeout_s
+        shell = line.shell
+        if shell is not None and shell.session.is_active() and shell.is_there(deadline):
+            return shell
+        if shell is not None:
+            shell.channel.close()
+        line.shell = None
+        line.shell = Shell(*self._channel(node, deadline))
+        return line.shell
+
+    def _carry_out(
+        self, running: Running, session: NodeTransport, command: Command, sent: Leashed
+    ) -> Ended:
         with self._lock:
             self._running.add(running)
         if self._stopped:  # between the first look and now
             running.cut_short(Cut.STOP, command.grace_s)
+        started = time.monotonic()
         try:
             ended = carry_out(running, command, sent, lambda: _why_lost(session, started))
         finally:
             with self._lock:
                 self._running.discard(running)
-        channel.close()
         if ended.status is None and ended.cut is not Cut.NOT:
             self._forget(session)
-        return output(command, mark, ended)
+        return ended
 
     def _forget(self, session: NodeTransport) -> None:
         """Lets the next command log in anew; other commands may still have an answer to come."""
@@ -124,11 +171,14 @@ class SshTransport:
     def _open_channel(self, session: NodeTransport, deadline: float) -> paramiko.Channel:
         return session.open_session(timeout=max(0.1, deadline - time.monotonic()))
 
-    def _session(self, node: Node, deadline: float) -> tuple[NodeTransport, bool]:
+    def _line(self, node: Node) -> Line:
         key = (node.name, node.address or "", str(node.port), str(node.user))
         with self._lock:
-            line = self._lines.setdefault(key, _Line())
-        if not line.lock.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            return self._lines.setdefault(key, Line())
+
+    def _session(self, node: Node, deadline: float) -> tuple[NodeTransport, bool]:
+        line = self._line(node)
+        if not line.opening.acquire(timeout=max(0.0, deadline - time.monotonic())):
             raise ConnectError("no connection in time", "connect")
         try:
             if line.session is not None and line.session.is_active():
@@ -137,7 +187,23 @@ class SshTransport:
             line.session = self._connector.open(target, deadline)
             return line.session, True
         finally:
-            line.lock.release()
+            line.opening.release()
+
+
+def _node_limit_s(command: Command, started: float) -> float:
+    left_s = max(0.1, started + command.timeout_s - time.monotonic())
+    return left_s + NODE_LIMIT_LATER_S
+
+
+def _running(
+    channel: paramiko.Channel,
+    command: Command,
+    started: float,
+    *,
+    end: re.Pattern[bytes] | None = None,
+) -> Running:
+    limit_at = started + command.timeout_s
+    return Running(channel, limit_at, limit_at + command.grace_s, end=end)
 
 
 def _why_lost(session: NodeTransport, started: float) -> str:
