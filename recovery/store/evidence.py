@@ -40,7 +40,7 @@ class FileEvidence:
             part.unlink(missing_ok=True)
             raise StoreError(
                 f"{target}: cannot be written: {error.strerror}",
-                remedy="free space there or name another folder with --state",
+                remedy="free space there, then `recover resume`",
             ) from error
         return digest
 
