@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ from recovery.model.result import NodeResult
 from recovery.model.verdict import Finding, failed, passed, single, unknown
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_LONGEST_FOLDER = 60  # a socket's path has room for 104 to 108 bytes; ssh and Ansible add to it
 _BAD = ("runner_on_failed", "runner_on_unreachable")
 
 
@@ -62,7 +64,10 @@ def run_playbook(
         return _all(nodes, f"no playbook at {path!r}", "check the path in the runbook")
     seen = _Seen()
     with tempfile.TemporaryDirectory(prefix="recover-ansible-") as folder:
-        status = _play(path, nodes, {**options, "tool": tool}, folder, seen)
+        try:
+            status = _play(path, nodes, {**options, "tool": tool}, folder, seen)
+        finally:
+            _end_sessions(Path(folder) / "cp")
     return {node.name: _result(node.name, seen, status) for node in nodes}
 
 
@@ -88,11 +93,30 @@ def _play(
         envvars={
             "ANSIBLE_RETRY_FILES_ENABLED": "False",
             "ANSIBLE_TIMEOUT": "10",
+            **_sessions(folder),
             "PATH": f"{Path(str(options['tool'])).parent}{os.pathsep}{os.environ.get('PATH', '')}",
         },
         settings={"idle_timeout": limit, "suppress_ansible_output": True},
     )
     return str(runner.status)
+
+
+def _sessions(folder: str) -> dict[str, str]:
+    """Where ssh keeps its connections open: in our own folder, if a socket's path fits there."""
+    if len(folder) > _LONGEST_FOLDER:
+        return {"ANSIBLE_SSH_ARGS": "-o ControlMaster=no"}
+    return {"ANSIBLE_SSH_CONTROL_PATH_DIR": f"{folder}/cp"}
+
+
+def _end_sessions(sockets: Path) -> None:
+    """Ends the connections that ssh keeps open after a play (ControlPersist)."""
+    for socket in sockets.glob("*"):
+        subprocess.run(
+            ["ssh", "-O", "exit", "-o", f"ControlPath={socket}", "x"],
+            capture_output=True,
+            timeout=10,
+            check=False,
+        )
 
 
 def host_variables(node: Node) -> dict[str, Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -48,7 +50,16 @@ def secret_values(plan: Plan, inventory: Inventory) -> tuple[str, ...]:
     found = set(_texts({n: plan.variables[n] for n in plan.secrets}, secret=True))
     for variables in (inventory.variables, *(n.variables for n in inventory.nodes.values())):
         found |= set(_texts(variables, secret=False))
-    return tuple(sorted((f for f in found if len(f) >= SHORTEST), key=len, reverse=True))
+    spelled = {word for f in found if len(f) >= SHORTEST for word in _spellings(f)}
+    return tuple(sorted(spelled, key=len, reverse=True))
+
+
+def _spellings(secret: str) -> tuple[str, ...]:
+    """A secret as it stands, as a shell quotes it, and as JSON writes it."""
+    quoted = shlex.quote(secret)
+    inner = quoted[1:-1] if quoted != secret else secret
+    texts = (json.dumps(secret), json.dumps(secret, ensure_ascii=False))
+    return (secret, inner, *(t[1:-1] for t in texts))
 
 
 def _texts(value: Any, *, secret: bool) -> Iterator[str]:

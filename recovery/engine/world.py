@@ -14,10 +14,20 @@ from recovery.engine.history import RunStory, StepStory
 from recovery.engine.lost import with_cause
 from recovery.engine.outcome import silent_result
 from recovery.engine.parts import Parts
+from recovery.engine.secrecy import strike_out, strike_out_bytes
 from recovery.engine.transporting import Transports
 from recovery.errors import InterruptedRunError
 from recovery.model.check import Check
-from recovery.model.events import Answered, Asked, Event, FileKept, Intended, NodeFinished, Noted
+from recovery.model.events import (
+    Answered,
+    Asked,
+    Event,
+    FileKept,
+    Intended,
+    NodeFinished,
+    Noted,
+    RunStarted,
+)
 from recovery.model.node import Node
 from recovery.model.output import Command, Ending, Output
 from recovery.model.ports import Clock, Launcher
@@ -38,6 +48,8 @@ class Recorder:
 
     def tell(self, event: Event) -> None:
         """Journals the event; whoever listens is told after it is safe. For any thread."""
+        if not isinstance(event, RunStarted):  # its plan names secrets and never holds them
+            event = strike_out(event, self.parts.secrets)
         with self.lock:
             self.parts.journal.append(event)
             self.story.tell(event)
@@ -147,7 +159,7 @@ class StepWorld:
 
     def keep(self, name: str, content: bytes) -> Kept:
         """Stores evidence, secrets struck out."""
-        clean = _redacted(content, self.parts.secrets)
+        clean = strike_out_bytes(content, self.parts.secrets)
         return Kept(name, self.parts.evidence.put(clean), len(clean))
 
     def keep_file(self, node: str, name: str, content: bytes) -> None:
@@ -244,10 +256,3 @@ class StepWorld:
             remedy="report this as a defect of recover, with the traceback kept as evidence",
         )
         return replace(result, kept=(self.keep("traceback.txt", trace.encode()),))
-
-
-def _redacted(content: bytes, secrets: tuple[str, ...]) -> bytes:
-    for secret in secrets:
-        if secret:
-            content = content.replace(secret.encode(), b"[secret]")
-    return content
