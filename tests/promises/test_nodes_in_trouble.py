@@ -211,6 +211,66 @@ def test_a_node_behind_two_bastions_is_reached_and_dead_when_we_say_so(
     assert far.left() == {}
 
 
+def test_a_node_that_loses_its_power_behind_a_bastion_ends_at_the_limit(
+    operator: Controller,
+) -> None:
+    operator.write_inventory({"n3": {"bastion": "root@10.82.0.1"}})
+    process = operator.start_run({"run": "sleep 300", "timeout": "6s"})
+    assert until(lambda: has_begun(operator, "n3", "sleep 300"))
+
+    operator.bed["n3"].off()
+    done = operator.ended(process)
+
+    assert done.code == 3, done.said
+    assert finished_after(operator, "run-1", "n3") < 13
+    assert "no word from the node" in operator.findings()["n3"]
+
+
+def test_new_hosts_seen_at_the_same_time_are_all_written_down_and_nobody_is_asked(
+    operator: Controller,
+) -> None:
+    known = operator.folder / "known_hosts"
+    nodes = {f"{name}-{i}": {"host": name} for name in operator.bed.hosts for i in range(6)}
+    operator.write_inventory(
+        nodes, known_hosts=str(known), host_keys="accept-new", shared_addresses=True
+    )
+
+    first = operator.run(ECHO)
+    operator.write_inventory(nodes, known_hosts=str(known), shared_addresses=True)
+    second = operator.run({**ECHO, "gate": "all"})
+
+    assert first.code == 0, first.said
+    assert second.code == 0, second.said
+    assert len(known.read_text().splitlines()) == len(operator.bed.hosts)
+
+
+def test_jumps_that_lead_in_a_circle_are_a_finding(operator: Controller) -> None:
+    config = operator.folder / "ssh_config"
+    config.write_text(
+        "Host 10.82.0.1\n ProxyJump 10.82.0.3\nHost 10.82.0.2 10.82.0.3\n ProxyJump 10.82.0.1\n"
+    )
+    operator.write_inventory({"n2": {}}, ssh_config=str(config))
+
+    done = operator.run(ECHO)
+
+    assert done.code == 3, done.said
+    assert "lead in a circle" in operator.findings()["n2"]
+
+
+def test_a_jump_of_none_in_the_client_configuration_is_no_host(operator: Controller) -> None:
+    config = operator.folder / "ssh_config"
+    config.write_text(
+        "Host 10.82.0.1 10.82.0.2\n ProxyJump none\nHost *\n ProxyJump root@10.82.0.1\n"
+    )
+    operator.write_inventory({"n2": {}, "n3": {}}, ssh_config=str(config))
+
+    done = operator.run({"run": "echo $SSH_CONNECTION", "effect": "read"})
+
+    assert done.code == 0, done.said
+    said = {node: r["values"]["stdout"].split()[0] for node, r in operator.results().items()}
+    assert said == {"n2": "10.82.0.254", "n3": "10.82.0.1"}
+
+
 def test_a_server_that_takes_few_logins_at_once_serves_many_nodes(testbed_here: None) -> None:
     with bed(1, max_startups="3:100:3") as one:
         operator = Controller(one, one.folder)

@@ -20,6 +20,7 @@ from recovery.transports.ssh.trust import Policy, Trust
 DEFAULT_KEYS = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 DEFAULT_FILE = "~/.ssh/known_hosts"
 CONNECT_S = 10.0
+DEEPEST = 8  # jumps before jumps; `Host *` with a ProxyJump of its own leads in a circle
 
 
 class ConfigError(Exception):
@@ -67,7 +68,8 @@ class SshConfig:
             ConfigError: the configuration cannot be read, or asks for what we cannot do.
         """
         variables = node.variables
-        target = self._resolve(node.address or node.name, _arguments(variables))
+        arguments = _arguments(variables)
+        target, chain = self._resolve(node.address or node.name, arguments)
         target = replace(
             target,
             port=node.port or target.port,
@@ -84,35 +86,41 @@ class SshConfig:
             target = replace(target, only_these_keys=target.only_these_keys or only)
             if only:
                 target = replace(target, keys=(str(key),))
-        bastion = variables.get("bastion")
-        if bastion:
-            target = replace(target, jumps=self._jumps(str(bastion), target), proxy_command="")
+        chain = str(variables.get("bastion") or chain)
+        if chain:
+            jumps = self._jumps(chain, target, arguments[: 2 if variables.get("ssh_config") else 0])
+            target = replace(target, jumps=jumps, proxy_command="")
         return target
 
-    def _resolve(self, name: str, arguments: tuple[str, ...]) -> Target:
+    def _resolve(self, name: str, arguments: tuple[str, ...]) -> tuple[Target, str]:
+        """What the configuration says of a name, and the chain of hosts before it."""
         said = self._ask(name, arguments)
         target = Target(name, 22, getpass.getuser())
         if not said:
-            return target
-        target = _read(said, target)
+            return target, ""
         jump = _one(said, "proxyjump")
-        if jump and jump != "none":
-            return replace(target, jumps=self._jumps(jump, target), proxy_command="")
-        return target
+        return _read(said, target), "" if jump == "none" else jump
 
-    def _jumps(self, chain: str, last: Target) -> tuple[Target, ...]:
+    def _jumps(
+        self, chain: str, last: Target, arguments: tuple[str, ...], depth: int = 1
+    ) -> tuple[Target, ...]:
+        """The hops of a chain; ``arguments`` name the configuration file where it is not ours."""
+        if depth > DEEPEST:
+            raise ConfigError(f"the jumps to {last.host} lead in a circle: {chain}")
         jumps: tuple[Target, ...] = ()
         for word in chain.split(","):
             user, _, place = word.strip().removeprefix("ssh://").rpartition("@")
             host, port = _host_port(place)
-            hop = self._resolve(host, ())
+            hop, before = self._resolve(host, arguments)
             # A bastion is logged in to like the nodes, unless the configuration says else.
             keys = hop.keys if hop.keys != DEFAULT_KEYS else last.keys
             hop = replace(hop, user=user or hop.user, port=port or hop.port, keys=keys)
             hop = replace(hop, trust=last.trust, only_these_keys=last.only_these_keys)
             # Hops of a hop come before it, unless the chain already leads there.
-            jumps = (*jumps, replace(hop, jumps=jumps or hop.jumps))
-        return (jumps[-1],)
+            if before and not jumps:
+                jumps = self._jumps(before, hop, arguments, depth + 1)
+            jumps = (replace(hop, jumps=jumps),)
+        return jumps
 
     def _ask(self, name: str, arguments: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
         if self._ssh is None or not (arguments or _there_is_a_configuration()):
@@ -170,7 +178,7 @@ def _read(said: Mapping[str, tuple[str, ...]], plain: Target) -> Target:
         host=_one(said, "hostname") or plain.host,
         port=int(_one(said, "port") or plain.port),
         user=_one(said, "user") or plain.user,
-        keys=said.get("identityfile", plain.keys),
+        keys=_keys(said.get("identityfile", ()), plain.keys),
         only_these_keys=_one(said, "identitiesonly") == "yes",
         agent=_one(said, "identityagent").removeprefix("SSH_AUTH_SOCK"),
         trust=Trust(
@@ -180,6 +188,15 @@ def _read(said: Mapping[str, tuple[str, ...]], plain: Target) -> Target:
         connect_s=float(seconds) if seconds.isdigit() and seconds != "0" else plain.connect_s,
         proxy_command=command if command != "none" else "",
     )
+
+
+def _keys(named: tuple[str, ...], usual: tuple[str, ...]) -> tuple[str, ...]:
+    """The key files that the configuration names; ssh lists all its usual ones where it names none.
+
+    Source: ssh_config(5), IdentityFile.
+    """
+    names_none = len(named) > 3 and all(file.startswith("~/.ssh/id_") for file in named)
+    return usual if names_none or not named else named
 
 
 def _one(said: Mapping[str, tuple[str, ...]], word: str) -> str:
