@@ -125,7 +125,7 @@ class Farm:
                     self.orphans_cpu_s += used.ru_utime + used.ru_stime
             if not orphans and not any(_children(pid) for pid in servers):
                 return
-            time.sleep(0.05)
+            time.sleep(0.05)  # poll
 
     def close(self) -> None:
         """Ends the servers, their sessions and the mute address."""
@@ -156,5 +156,5 @@ def _wait_for(node: str, port: int) -> None:
         with contextlib.suppress(OSError), socket.create_connection((node, port), 2) as sock:
             sock.recv(16)
             return
-        time.sleep(0.05)
+        time.sleep(0.05)  # poll
     raise SystemExit(f"sshd at {node}:{port} does not answer")

@@ -81,7 +81,7 @@ def reap() -> int:
         for pid in mine:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
-        time.sleep(0.02)
+        time.sleep(0.05)  # poll: processes that are not ours end in their time
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass

@@ -3,6 +3,7 @@
 import io
 import os
 import pty
+import select
 
 import pytest
 
@@ -49,12 +50,20 @@ def test_words_from_a_node_cannot_move_the_cursor():
     assert "\x1b" not in stream.getvalue()
 
 
+def read_until(fd: int, words: str) -> str:
+    """What is there, read on until the words came; without them the test's own asserts fail."""
+    text = ""
+    while words not in text and select.select([fd], [], [], 30)[0]:
+        text += os.read(fd, 1 << 16).decode()
+    return text
+
+
 def test_on_a_terminal_there_is_a_row_a_step():
     leader, follower = pty.openpty()
     with os.fdopen(follower, "w") as stream:
         shown(stream)
         stream.flush()
-        text = os.read(leader, 1 << 16).decode()
+        text = read_until(leader, "1 fail")
     os.close(leader)
 
     assert "check-1" in text
