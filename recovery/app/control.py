@@ -15,6 +15,7 @@ from types import FrameType
 from recovery.errors import InterruptedRunError
 
 GRACE_S = 10.0
+STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(slots=True)
@@ -28,9 +29,24 @@ class Control:
     count: int = 0
 
     def install(self) -> None:
-        """Takes over SIGINT and SIGTERM; for the main thread."""
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._on_signal)
+        """Takes over SIGINT and SIGTERM; to be called in the main thread.
+
+        They are heeded in a thread of their own: a handler of Python's runs in the main thread,
+        which learns of a signal that the kernel gave to another thread (after SIGSTOP and SIGCONT
+        it does) only when what it waits for ends.
+        """
+        numbers, written = os.pipe()
+        os.set_blocking(written, False)
+        signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+        for number in STOPS:
+            signal.signal(number, _noted)
+        threading.Thread(target=self._heed, args=(numbers,), name="signals", daemon=True).start()
+
+    def _heed(self, numbers: int) -> None:
+        while arrived := os.read(numbers, 64):
+            for number in arrived:
+                if number in STOPS:
+                    self.take(signal.Signals(number))
 
     def stopping(self) -> str:
         """The signal that asked to stop, as long as the engine has not heeded it."""
@@ -41,9 +57,10 @@ class Control:
         self.name = ""
         self.event.clear()
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+    def take(self, number: signal.Signals) -> None:
+        """What the first, the second and the third signal do."""
         self.count += 1
-        self.name = signal.Signals(number).name
+        self.name = number.name
         self.event.set()
         if self.count >= 3:
             self.say("left at once: commands may still run on nodes until their leash ends them")
@@ -51,8 +68,12 @@ class Control:
         words = ("stopping: commands get TERM, then KILL after 10 s", "killing commands now")
         self.say(words[self.count - 1])
         grace = GRACE_S if self.count == 1 else 0.0
-        # Ending commands takes locks that the interrupted code may hold: never in the handler.
+        # Beside this thread, which is for the next signal: ending commands may wait for locks.
         threading.Thread(target=self.end_commands, args=(grace,), daemon=True).start()
+
+
+def _noted(number: int, frame: FrameType | None) -> None:
+    """Nothing: its number has gone through the pipe."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """Signals: first TERM and grace, second KILL; the clock wakes at once."""
 
 import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -23,9 +25,9 @@ def controlled():
 def test_the_first_signal_gives_a_grace_and_the_second_none():
     control, calls, ended, said = controlled()
 
-    control._on_signal(signal.SIGINT, None)
+    control.take(signal.SIGINT)
     assert ended.acquire(timeout=10)
-    control._on_signal(signal.SIGINT, None)
+    control.take(signal.SIGINT)
     assert ended.acquire(timeout=10)
 
     assert calls == [10.0, 0.0]
@@ -35,14 +37,14 @@ def test_the_first_signal_gives_a_grace_and_the_second_none():
 
 def test_after_the_engine_heeded_it_finally_can_work_and_a_further_signal_stops_that():
     control, _, ended, _ = controlled()
-    control._on_signal(signal.SIGTERM, None)
+    control.take(signal.SIGTERM)
     ended.acquire(timeout=10)
 
     control.heeded()
 
     assert control.stopping() == ""
     RealClock(control).sleep(0)
-    control._on_signal(signal.SIGTERM, None)
+    control.take(signal.SIGTERM)
     assert control.stopping() == "SIGTERM"
 
 
@@ -59,11 +61,32 @@ def test_a_sleeper_wakes_at_once_when_told_to_stop():
 
     thread = threading.Thread(target=sleeper)
     thread.start()
-    control._on_signal(signal.SIGINT, None)
+    control.take(signal.SIGINT)
     thread.join(timeout=10)
 
     assert not thread.is_alive()
     assert "SIGINT" in woken[0].message
+
+
+HIT_BESIDE = """
+import signal, threading
+from recovery.app.control import Control
+over = threading.Event()
+control = Control(end_commands=lambda grace_s: over.set(), say=print)
+control.install()
+hit = lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+threading.Thread(target=hit).start()
+over.wait()
+print(control.stopping())
+"""
+
+
+def test_a_signal_that_another_thread_got_is_heeded_while_the_main_thread_waits():
+    done = subprocess.run(
+        [sys.executable, "-c", HIT_BESIDE], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.splitlines()[-1] == "SIGTERM"
 
 
 @pytest.mark.parametrize(
