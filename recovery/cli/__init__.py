@@ -21,6 +21,7 @@ SUMMARIES = {
     "schedule": "Start preflights by themselves.",
     "runs": "List the runs and how they ended.",
     "report": "Print or write a report of a run.",
+    "monitoring": "Alert rules and a dashboard to export.",
     "rejudge": "Judge a run's evidence again with today's rules.",
     "baseline": "Keep a golden run, and compare with it.",
     "lint": "Check runbooks and inventories.",
