@@ -30,6 +30,7 @@ class NcclExpect:
     n_gpus: int | None = None
     n_ranks: int | None = None
     requested_max_bytes: int | None = None
+    algorithm: str = ""  # forced on the launch; empty where NCCL chose
 
 
 def parse_nccl(printed: Printed) -> NcclResult:
@@ -55,6 +56,7 @@ def expect_nccl(raw: Mapping[str, Any]) -> NcclExpect:
         n_gpus=raw.get("expected_gpus"),
         n_ranks=raw.get("expected_ranks"),
         requested_max_bytes=size_bytes(raw.get("requested_max")),
+        algorithm=str(raw.get("algorithm") or ""),
     )
 
 
@@ -162,6 +164,7 @@ def _floors(result: NcclResult, expect: NcclExpect) -> tuple[Floor, ...]:
         collective=result.body.collective or "all_reduce",
         n_nodes=n_nodes,
         gpus_per_node=ran // n_nodes if ran else None,
+        algorithm=expect.algorithm,
     )
     return expect.floors or floors_for(expect.profile_rows, shape)
 
@@ -250,6 +253,6 @@ NCCL_RESULT = Check(
     facts=facts_of_nccl,
     recognises=_recognises,
     needs="nccl-tests (all_reduce_perf)",
-    expects=("busbw", "expected_gpus", "expected_ranks", "nodes", "requested_max"),
+    expects=("busbw", "algorithm", "expected_gpus", "expected_ranks", "nodes", "requested_max"),
     timeout_s=300.0,
 )

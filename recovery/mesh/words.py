@@ -104,6 +104,7 @@ class Result:
     blamed: tuple[str, ...] = ()
     duration_s: float = 0.0
     evidence: str = ""  # digest of the raw output
+    size_bytes: int = 0  # of that output
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,13 +36,10 @@ class Shape:
 def floors_for(rows: Iterable[Mapping[str, Any]], shape: Shape) -> tuple[Floor, ...]:
     """The floors among a profile's ``busbw`` rows that hold for this shape.
 
-    A row that names an algorithm holds only for a launch that forced it; rows that name none
-    stand in where no row names it.
+    A row that names an algorithm holds only for a launch that forced it, one that names none only
+    for a launch that forced none: the same NICs give other numbers.
     """
-    fitting = [row for row in rows if _fits(row, shape)]
-    forced = [row for row in fitting if row.get("algorithm") and _same_algorithm(row, shape)]
-    plain = [row for row in fitting if not row.get("algorithm") or not shape.algorithm]
-    return tuple(_floor(row) for row in forced or plain)
+    return tuple(_floor(row) for row in rows if _fits(row, shape) and _same_algorithm(row, shape))
 
 
 def _fits(row: Mapping[str, Any], shape: Shape) -> bool:
@@ -58,7 +55,7 @@ def _fits(row: Mapping[str, Any], shape: Shape) -> bool:
 
 
 def _same_algorithm(row: Mapping[str, Any], shape: Shape) -> bool:
-    return str(row["algorithm"]).lower() == shape.algorithm.lower()
+    return str(row.get("algorithm") or "").lower() == shape.algorithm.lower()
 
 
 def _floor(row: Mapping[str, Any]) -> Floor:

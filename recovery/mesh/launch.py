@@ -1,0 +1,124 @@
+"""The exact lines that start one test: alone, by mpirun, by srun, by torch; and what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from shlex import join, quote
+
+# A dead node must not hold mpirun's own ssh for minutes, and nobody is there to type a password.
+_SSH = "-o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o BatchMode=yes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One test to start. ``hosts`` are the names by which the launcher reaches the nodes.
+
+    ``gpus`` is a node's number of them; ``folder`` holds the nccl-tests where they are not on the
+    PATH; ``env`` are NCCL variables, an empty value takes one out.
+    """
+
+    collective: str
+    size: str
+    gpus: int
+    hosts: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    folder: str = ""
+
+    @property
+    def program(self) -> str:
+        """The nccl-tests program of the collective."""
+        name = f"{self.collective}_perf"
+        return f"{self.folder.rstrip('/')}/{name}" if self.folder else name
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm that the test forces, as profiles call it; empty where NCCL chooses."""
+        return self.env.get("NCCL_ALGO", "").rpartition(":")[2].lower()
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment, without what was taken out."""
+        return {name: value for name, value in self.env.items() if value}
+
+
+def on_pairs(launch: Launch) -> Launch:
+    """The test of two nodes, with the ring forced where NCCL would choose a tree.
+
+    Left alone, NCCL runs all_reduce over two nodes as NVLSTree, which loads each NIC to 65 %:
+    one that lost a third of its speed would not show.
+    """
+    if launch.collective != "all_reduce" or len(launch.hosts) != 2 or "NCCL_ALGO" in launch.env:
+        return launch
+    return replace(launch, env={**launch.env, "NCCL_ALGO": "Ring"})
+
+
+def on_rail(launch: Launch, rail: int, hca: str, n_rails: int) -> Launch:
+    """The test of one NIC of each node, with the GPU next to it."""
+    gpu = rail * launch.gpus // max(n_rails, 1)
+    one = {"NCCL_IB_HCA": hca, "CUDA_VISIBLE_DEVICES": str(gpu)}
+    return replace(launch, gpus=1, env={**launch.env, **one})
+
+
+def alone_line(launch: Launch) -> str:
+    """The build without MPI on one node, all its GPUs in one process."""
+    return join((launch.program, *_sizes(launch), "-g", str(launch.gpus)))
+
+
+def mpirun_line(launch: Launch, *, carries_keys: bool = False) -> str:
+    """Open MPI from the first node, one rank a GPU.
+
+    With ``carries_keys`` the host keys of the nodes come on standard input (`known_hosts`), so
+    that the nodes need not know each other; their own known_hosts are still looked at.
+    """
+    hosts = ",".join(f"{host}:{launch.gpus}" for host in launch.hosts)
+    ssh = f'"{_SSH} -o GlobalKnownHostsFile=$k"' if carries_keys else quote(_SSH)
+    start = "mpirun --allow-run-as-root --tag-output --mca plm_rsh_args"
+    ranks = ("-np", str(launch.gpus * len(launch.hosts)), "-H", hosts)
+    passed = (
+        word for name, value in launch.variables.items() for word in ("-x", f"{name}={value}")
+    )
+    rest = join((*ranks, *passed, launch.program, *_sizes(launch), "-g", "1"))
+    line = f"{start} {ssh} {rest}"
+    if not carries_keys:
+        return line
+    return f'k=$(mktemp) && trap \'rm -f "$k"\' EXIT && cat > "$k" && {line} < /dev/null'
+
+
+def srun_line(launch: Launch) -> str:
+    """Slurm's own launcher from the first node; the nodes must be in an allocation or idle."""
+    n_nodes, names = len(launch.hosts), ",".join(launch.hosts)
+    shape = (f"--nodes={n_nodes}", f"--nodelist={names}", f"--ntasks-per-node={launch.gpus}")
+    slurm = ("srun", "--mpi=pmix", "--overlap", "--kill-on-bad-exit=1", *shape)
+    exported = ",".join(("ALL", *(f"{n}={v}" for n, v in launch.variables.items() if "," not in v)))
+    return join((*slurm, f"--export={exported}", launch.program, *_sizes(launch), "-g", "1"))
+
+
+def torch_line(launch: Launch, node_rank: int, address: str, port: int, timeout_s: float) -> str:
+    """One node's part of a torch test; the program comes on standard input."""
+    options = {
+        "collective": launch.collective,
+        "size": launch.size,
+        "gpus": launch.gpus,
+        "nodes": len(launch.hosts),
+        "node-rank": node_rank,
+        "address": address,
+        "port": port,
+        "timeout": f"{timeout_s:.0f}",
+    }
+    words = (word for name, value in options.items() for word in (f"--{name}", str(value)))
+    return join(("python3", "-", *words))
+
+
+def _sizes(launch: Launch) -> tuple[str, ...]:
+    return ("-b", launch.size, "-e", launch.size, "-f", "2")
+
+
+def known_hosts(keys: Iterable[tuple[Iterable[str], Iterable[str]]]) -> bytes:
+    """A known_hosts file from each node's names and its public host keys as /etc/ssh has them."""
+    lines = []
+    for names, public in keys:
+        for key in public:
+            kind_and_key = " ".join(key.split()[:2])
+            lines.append(f"{','.join(dict.fromkeys(filter(None, names)))} {kind_and_key}\n")
+    return "".join(lines).encode()

@@ -1,0 +1,46 @@
+"""Tests held against each other: one far behind those of its kind is slow, whatever the floor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from statistics import median
+
+from recovery.mesh.words import Outcome, Played, Result
+
+SIGMAS = 3.0  # below the median of its kind, in MAD-sigma
+LEAST_SHARE = 0.9  # and at least a tenth below it: equal tests differ by a few percent
+FEWEST = 3
+
+Kind = tuple[int, bool, str]  # nodes in the test, whether it is of one rail, its collective
+
+
+def kind_of(result: Result) -> Kind:
+    """What a test is compared with: tests of as many nodes, of the same collective and width."""
+    group = result.group
+    return len(group.nodes), group.rail is not None, group.collective
+
+
+def held_against(results: Sequence[Result], before: Iterable[Played]) -> list[Result]:
+    """Results with those marked slow that fall far behind others of their kind.
+
+    Tests of earlier rounds count too: a round of two suspects has no median of its own.
+    """
+    speeds: dict[Kind, list[float]] = {}
+    earlier = (result for played in before for result in played.results)
+    for result in (*earlier, *results):
+        if result.outcome is Outcome.PASS and result.busbw_gb_per_s is not None:
+            speeds.setdefault(kind_of(result), []).append(result.busbw_gb_per_s)
+    return [_against(result, speeds.get(kind_of(result), [])) for result in results]
+
+
+def _against(result: Result, speeds: Sequence[float]) -> Result:
+    speed = result.busbw_gb_per_s
+    if len(speeds) < FEWEST or result.outcome is not Outcome.PASS or speed is None:
+        return result
+    middle = median(speeds)
+    sigma = 1.4826 * median(abs(one - middle) for one in speeds)
+    if speed >= min(middle * LEAST_SHARE, middle - SIGMAS * sigma):
+        return result
+    words = f"{speed:.1f} GB/s, the median of such tests is {middle:.1f}"
+    return replace(result, outcome=Outcome.SLOW, finding=words, code="mesh.slow")

@@ -1,0 +1,118 @@
+"""The ladder, round by round: limits that adapt, counters before and after, notes for reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+from recovery.mesh.counters import COUNTERS_LINE, Rise, Sample, read_sample, rises
+from recovery.mesh.ladder import next_round, record, start
+from recovery.mesh.relative import held_against
+from recovery.mesh.words import Outcome, Result, Round, State
+from recovery.model.output import Command
+from recovery.steps.mesh.setting import Setting
+from recovery.steps.mesh.testing import HANG, tested
+
+FIRST_LIMIT_S = 60.0  # a test of the first round; later ones get 3 x the median of those before
+MOST_LIMIT_S = 600.0  # a round in which nothing ended in time is played again with more, up to this
+LEAST_LIMIT_S = 30.0
+_SAMPLE_S = 20.0
+
+
+@dataclass
+class Climb:
+    """What is learned on the way up: the state, the newest counters, and what rose when."""
+
+    setting: Setting
+    state: State
+    limit_s: float = FIRST_LIMIT_S
+    samples: dict[str, Sample] = field(default_factory=dict)
+    risen: dict[str, list[tuple[int, Rise]]] = field(default_factory=dict)
+
+
+def climb(setting: Setting) -> Climb:
+    """Plays every round of the ladder."""
+    climbed = Climb(setting, start(setting.members, setting.options))
+    first = next_round(climbed.state)
+    if first is not None:
+        climbed.samples = _samples(setting, [member.name for member in setting.members])
+    while (played := next_round(climbed.state)) is not None:
+        _play(climbed, played)
+    return climbed
+
+
+def _play(climbed: Climb, played: Round) -> None:
+    results = tested(climbed.setting, played, climbed.limit_s)
+    while all(r.code == HANG for r in results) and climbed.limit_s < MOST_LIMIT_S:
+        # Nobody knows yet how long a test takes here: a hang of all of them is our impatience.
+        if any(r.outcome is Outcome.PASS for p in climbed.state.history for r in p.results):
+            break
+        climbed.limit_s = min(MOST_LIMIT_S, 3 * climbed.limit_s)
+        results = tested(climbed.setting, played, climbed.limit_s)
+    _watch(climbed, played)
+    results = held_against(results, climbed.state.history)
+    for result in results:
+        _note(climbed.setting, played, result)
+    took = [r.duration_s for r in results if r.outcome is Outcome.PASS]
+    if took:
+        climbed.limit_s = max(LEAST_LIMIT_S, 3 * median(took))
+    climbed.state = record(climbed.state, played, results)
+
+
+def _samples(setting: Setting, names: list[str]) -> dict[str, Sample]:
+    def ask(name: str) -> Sample:
+        output = setting.world.run(setting.nodes[name], Command(COUNTERS_LINE, timeout_s=_SAMPLE_S))
+        return read_sample(output.text) if output.ok else Sample({})
+
+    found = dict(zip(names, setting.world.each(names, ask), strict=True))
+    return {name: sample for name, sample in found.items() if not sample.empty}
+
+
+def _watch(climbed: Climb, played: Round) -> None:
+    """Reads the counters of the nodes that have any and were in the round."""
+    used = dict.fromkeys(name for group in played.groups for name in group.nodes)
+    after = _samples(climbed.setting, [name for name in used if name in climbed.samples])
+    for name, sample in after.items():
+        for rise in rises(climbed.samples[name], sample):
+            climbed.risen.setdefault(name, []).append((played.number, rise))
+            climbed.setting.world.note(
+                f"round {played.number}: {name}: {rise.words}", kind="mesh.counters"
+            )
+    climbed.samples.update(after)
+
+
+def _note(setting: Setting, played: Round, result: Result) -> None:
+    speed = f"{result.busbw_gb_per_s:.1f} GB/s" if result.busbw_gb_per_s is not None else "no rate"
+    rail = "" if result.group.rail is None else f" rail {result.group.rail}"
+    names = "+".join(result.group.nodes)
+    ok = result.outcome is Outcome.PASS
+    words = speed if ok else f"{result.outcome.value}: {result.finding}"
+    setting.world.note(
+        f"round {played.number}: {names}{rail}: {words}",
+        kind="mesh.test",
+        facts=facts_of(setting, played, result),
+    )
+
+
+def facts_of(setting: Setting, played: Round, result: Result) -> Mapping[str, object]:
+    """A test as reports and `recovery.mesh.replay` read it."""
+    group = result.group
+    return {
+        "round": played.number,
+        "stage": played.stage,
+        "level": group.level.word,
+        "group": list(group.nodes),
+        "subject": group.subject,
+        "rail": group.rail,
+        "collective": group.collective or setting.params.argument,
+        "busbw_gb_per_s": result.busbw_gb_per_s,
+        "size": setting.params.size,
+        "ok": result.outcome is Outcome.PASS,
+        "outcome": result.outcome.value,
+        "finding": "" if result.outcome is Outcome.PASS else result.finding,
+        "code": result.code,
+        "blamed": list(result.blamed),
+        "duration_s": result.duration_s,
+        "evidence": result.evidence,
+    }
