@@ -291,7 +291,9 @@ rl_holds() {
   done
   return 1
 }
+# Nobody may be there any more to read what was cut; the timer has to be ended all the same.
 rl_keeper() {
+  trap '' PIPE
   rl_mark=- rl_over= rl_due=0
   while read -r rl_what rl_b rl_until_ rl_c; do
     if [ "$rl_what" = over ]; then break; fi
