@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from recovery.app.notifying import VARIABLE
 from recovery.errors import InputError
 from recovery.model.inventory import Inventory
 from recovery.model.runbook import Plan
@@ -48,8 +49,22 @@ def _value(plan: Plan, name: str, inventory: Inventory) -> Any:
 def secret_values(plan: Plan, inventory: Inventory) -> tuple[str, ...]:
     """All values to strike out, longest first: of the plan's secrets, and of the inventory's."""
     found = set(_texts({n: plan.variables[n] for n in plan.secrets}, secret=True))
-    for variables in (inventory.variables, *(n.variables for n in inventory.nodes.values())):
-        found |= set(_texts(variables, secret=False))
+    if VARIABLE in plan.variables:  # a runbook may name people too
+        found |= set(_texts(plan.variables[VARIABLE], secret=True))
+    return _spelled(found | _of_inventory(inventory))
+
+
+def inventory_secrets(inventory: Inventory) -> tuple[str, ...]:
+    """The secret values of an inventory alone, longest first."""
+    return _spelled(_of_inventory(inventory))
+
+
+def _of_inventory(inventory: Inventory) -> set[str]:
+    everyone = (inventory.variables, *(n.variables for n in inventory.nodes.values()))
+    return {text for variables in everyone for text in _texts(variables, secret=False)}
+
+
+def _spelled(found: set[str]) -> tuple[str, ...]:
     spelled = {word for f in found if len(f) >= SHORTEST for word in _spellings(f)}
     return tuple(sorted(spelled, key=len, reverse=True))
 

@@ -21,6 +21,7 @@ SUMMARIES = {
     "schedule": "Start preflights by themselves.",
     "runs": "List the runs and how they ended.",
     "report": "Print or write a report of a run.",
+    "bundle": "Pack one node's evidence for a vendor's ticket.",
     "monitoring": "Alert rules and a dashboard to export.",
     "rejudge": "Judge a run's evidence again with today's rules.",
     "baseline": "Keep a golden run, and compare with it.",

@@ -1,0 +1,48 @@
+"""Serials and firmware of a node's GPUs, read from the evidence that goes into the ticket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from recovery.errors import ParseError
+from recovery.model.output import Printed
+from recovery.reading.sections import without_end
+from recovery.reading.smi import is_smi_command, read_smi
+from recovery.reading.smi_words import Gpu
+
+_PARTS = {
+    "pci": "pci.bus_id",
+    "name": "name",
+    "serial": "serial",
+    "uuid": "uuid",
+    "vbios": "vbios_version",
+}
+
+
+def gpus_in(texts: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """One row a GPU, by its place: what all answers together say of it.
+
+    ``texts``: (the command or the name of the evidence, what was printed). A text that is none of
+    nvidia-smi's adds nothing.
+    """
+    rows: dict[str, dict[str, str]] = {}
+    for name, text in texts:
+        for gpu in _gpus(name, text):
+            if place := gpu.text("pci.bus_id"):
+                rows.setdefault(place.lower(), {}).update(_row(gpu))
+    return [rows[place] for place in sorted(rows)]
+
+
+def _row(gpu: Gpu) -> dict[str, str]:
+    told = {ours: gpu.text(theirs) for ours, theirs in _PARTS.items()}
+    return {name: value for name, value in told.items() if value}
+
+
+def _gpus(name: str, text: str) -> tuple[Gpu, ...]:
+    command = "nvidia-smi -q" if name == "nvidia-smi-q" else name
+    if not is_smi_command(command):
+        return ()
+    try:
+        return read_smi(without_end(Printed(text, command=command))).gpus
+    except ParseError:
+        return ()
