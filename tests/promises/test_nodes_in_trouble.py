@@ -235,9 +235,11 @@ def test_new_hosts_seen_at_the_same_time_are_all_written_down_and_nobody_is_aske
         nodes, known_hosts=str(known), host_keys="accept-new", shared_addresses=True
     )
 
-    first = operator.run(ECHO)
+    unhurried = {**ECHO, "timeout": "60s"}
+
+    first = operator.run(unhurried)
     operator.write_inventory(nodes, known_hosts=str(known), shared_addresses=True)
-    second = operator.run({**ECHO, "gate": "all"})
+    second = operator.run({**unhurried, "gate": "all"})
 
     assert first.code == 0, first.said
     assert second.code == 0, second.said

@@ -23,7 +23,7 @@ from recovery.transports.ssh.known_hosts import host_name
 SSHD = "/usr/sbin/sshd"
 
 
-def until(claim: Callable[[], Any], *, within_s: float = 15.0) -> Any:
+def until(claim: Callable[[], Any], *, within_s: float = 60.0) -> Any:
     """Polls until the claim holds, and returns its value; its last value when time is up."""
     end = time.monotonic() + within_s
     pause = threading.Event()

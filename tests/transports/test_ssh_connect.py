@@ -139,6 +139,9 @@ def test_a_session_that_died_between_steps_is_opened_anew(tmp_path: Path) -> Non
         assert transport.run(node, TRUE).ok
 
         server.cut()
+        # Before it is noticed, a command goes to the dead session, and nobody knows its fate: lost.
+        sessions = [line.session for line in transport._lines.values()]
+        assert until(lambda: not any(session and session.is_active() for session in sessions))
 
         assert transport.run(node, TRUE).ok
         assert server.connections == 2
