@@ -14,10 +14,11 @@ from recovery.store.runs import RunFolder, all_runs
 
 def list_runs(state: Path) -> list[dict[str, Any]]:
     """One row a run, newest first: run, cluster, runbook, state, reason, started_at."""
-    return [_row(state, folder) for folder in reversed(all_runs(state))]
+    return [row_of(state, folder) for folder in reversed(all_runs(state))]
 
 
-def _row(state: Path, folder: RunFolder) -> dict[str, Any]:
+def row_of(state: Path, folder: RunFolder) -> dict[str, Any]:
+    """The row of one run."""
     row: dict[str, Any] = {"run": folder.run, "cluster": "", "runbook": "", "reason": ""}
     try:
         story = story_of(read_journal(folder.journal))
@@ -27,11 +28,12 @@ def _row(state: Path, folder: RunFolder) -> dict[str, Any]:
         return {**row, "state": "never started", "started_at": None}
     row |= {"cluster": story.started.cluster, "runbook": story.started.runbook}
     row["started_at"] = story.started.at
-    row["state"], row["reason"] = _state(state, folder, story)
+    row["state"], row["reason"] = state_of(state, folder, story)
     return row
 
 
-def _state(state: Path, folder: RunFolder, story: RunStory) -> tuple[str, str]:
+def state_of(state: Path, folder: RunFolder, story: RunStory) -> tuple[str, str]:
+    """How the run stands, and why: its outcome, ``running`` or ``crashed``."""
     if story.finished is not None:
         return story.finished.outcome, story.finished.reason
     cluster = story.started.cluster if story.started else ""

@@ -21,6 +21,7 @@ SUMMARIES = {
     "schedule": "Start preflights by themselves.",
     "runs": "List the runs and how they ended.",
     "report": "Print or write a report of a run.",
+    "serve": "Show the runs on a web page, live.",
     "bundle": "Pack one node's evidence for a vendor's ticket.",
     "monitoring": "Alert rules and a dashboard to export.",
     "rejudge": "Judge a run's evidence again with today's rules.",

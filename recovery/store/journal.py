@@ -70,6 +70,27 @@ def read_journal(path: Path) -> tuple[Event, ...]:
     return tuple(_event(path, n, line) for n, line in enumerate(lines[:-1], 1) if line)
 
 
+def read_after(path: Path, offset: int) -> tuple[tuple[Event, ...], int]:
+    """The events whose whole lines lie behind ``offset`` bytes, and the offset behind them.
+
+    Raises:
+        StoreError: no such journal, it became shorter, or a line that is not an event.
+    """
+    try:
+        with path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) < offset:
+                raise StoreError(f"{path}: became shorter", remedy="read it from its beginning")
+            file.seek(offset)
+            raw = file.read()
+    except OSError as error:
+        raise StoreError(
+            f"{path}: cannot be read: {error.strerror}", remedy="`recover runs` lists the runs"
+        ) from error
+    whole = raw[: raw.rfind(b"\n") + 1]
+    lines = whole.split(b"\n")
+    return tuple(_event(path, n, x) for n, x in enumerate(lines, 1) if x), offset + len(whole)
+
+
 def _event(path: Path, number: int, line: bytes) -> Event:
     try:
         return decode(json.loads(line))
