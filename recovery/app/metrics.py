@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import os
 import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 TEXTFILE, PUSHGATEWAY = "metrics_textfile", "metrics_pushgateway"
@@ -22,14 +24,19 @@ def is_wanted(variables: Mapping[str, object]) -> bool:
 
 
 def publish(
-    variables: Mapping[str, object], text: str, cluster: str, runbook: str
+    variables: Mapping[str, object],
+    text: str,
+    cluster: str,
+    runbook: str,
+    *,
+    limit_s: float = LIMIT_S,
 ) -> Iterator[str]:
     """Writes the metrics where the inventory says; yields a line for each place that failed."""
     path, url = variables.get(TEXTFILE), variables.get(PUSHGATEWAY)
     if path:
         yield from _written(textfile(str(path), cluster, runbook), text)
     if url:
-        yield from _pushed(str(url), text, cluster, runbook)
+        yield from _pushed(_Group(str(url), cluster, runbook), text, limit_s)
 
 
 def textfile(named: str, cluster: str, runbook: str) -> Path:
@@ -58,13 +65,40 @@ def _written(path: Path, text: str) -> Iterator[str]:
         yield f"metrics not written: {path}: {error.strerror}"
 
 
-def _pushed(url: str, text: str, cluster: str, runbook: str) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """One group of a push gateway."""
+
+    url: str
+    cluster: str
+    runbook: str
+
+    @property
+    def parts(self) -> urllib.parse.SplitResult:
+        """Its address in parts."""
+        return urllib.parse.urlsplit(self.url)
+
+    @property
+    def host(self) -> str:
+        """Host and port, without a login."""
+        return self.parts.netloc.rpartition("@")[2]
+
+    @property
+    def target(self) -> str:
+        """Where its metrics are put."""
+        quoted = (urllib.parse.quote(one, safe="") for one in (self.cluster, self.runbook))
+        place = "/metrics/job/recover/cluster/{}/runbook/{}".format(*quoted)
+        path = self.parts.path.rstrip("/") + place
+        return urllib.parse.urlunsplit((self.parts.scheme, self.host, path, "", ""))
+
+
+def _pushed(group: _Group, text: str, limit_s: float) -> Iterator[str]:
     """PUT replaces what the group had: nodes that are gone do not stay for ever."""
-    parts = urllib.parse.urlsplit(url)
-    quoted = (urllib.parse.quote(one, safe="") for one in (cluster, runbook))
-    place = "/metrics/job/recover/cluster/{}/runbook/{}".format(*quoted)
-    host = parts.netloc.rpartition("@")[2]
-    target = urllib.parse.urlunsplit((parts.scheme, host, parts.path.rstrip("/") + place, "", ""))
+    try:
+        parts, target = group.parts, group.target
+    except ValueError as error:
+        yield f"metrics not pushed: {PUSHGATEWAY} is no address: {error}"
+        return
     if parts.scheme not in ("http", "https"):
         yield f"metrics not pushed: {PUSHGATEWAY} must be an http or https address"
         return
@@ -73,11 +107,13 @@ def _pushed(url: str, text: str, cluster: str, runbook: str) -> Iterator[str]:
         target, data=text.encode(), method="PUT", headers=headers
     )
     try:
-        with urllib.request.urlopen(request, timeout=LIMIT_S):  # noqa: S310 - as above
+        with urllib.request.urlopen(request, timeout=limit_s):  # noqa: S310 - as above
             return
-    except (OSError, ValueError) as error:  # what urllib raises is an OSError
+    except http.client.HTTPException as error:  # what answers there does not speak HTTP
+        yield f"metrics not pushed to {group.host}: no HTTP: {type(error).__name__}"
+    except (OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
-        yield f"metrics not pushed to {host}: {str(reason)[:160]}"
+        yield f"metrics not pushed to {group.host}: {str(reason)[:160]}"
 
 
 def _login(parts: urllib.parse.SplitResult) -> dict[str, str]:

@@ -22,11 +22,12 @@ from recovery.app.outside import drain
 from recovery.app.playbooks import run_playbook
 from recovery.app.preparing import Prepared
 from recovery.app.reporting import render, write_reports
-from recovery.app.secrecy import resolved, secret_values
+from recovery.app.secrecy import people_of, resolved, secret_values
 from recovery.engine.ending import RunEnd
 from recovery.engine.history import RunStory, story_of
 from recovery.engine.loop import Run
 from recovery.engine.parts import Parts
+from recovery.engine.secrecy import strike_out
 from recovery.engine.transporting import Transports
 from recovery.engine.world import Recorder
 from recovery.errors import InputError, InventoryError, StoreError
@@ -91,7 +92,7 @@ def start(prepared: Prepared, options: RunOptions) -> tuple[str, RunEnd]:
             version=recovery.__version__,
             owner=_owner(run, clock).words,
             inputs=prepared.inputs,
-            plan=plans.plan_as_values(prepared.plan),
+            plan=strike_out(plans.plan_as_values(prepared.plan), people_of(prepared.plan)),
         )
         return run, sitting.carry_out(started)
 
@@ -187,8 +188,8 @@ class _Sitting:
             journal.close()
 
     def _herald(self, recorder: Recorder) -> Herald:
-        """Tells people, where the inventory names some; a probe is nobody's news."""
-        variables = {} if self.options.probe else self.prepared.inventory.variables
+        """Tells people, where inventory or runbook name some; a probe is nobody's news."""
+        variables = {} if self.options.probe else self.plan.variables
         herald = Herald(
             About(
                 run=self.folder.run,

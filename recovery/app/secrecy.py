@@ -49,9 +49,17 @@ def _value(plan: Plan, name: str, inventory: Inventory) -> Any:
 def secret_values(plan: Plan, inventory: Inventory) -> tuple[str, ...]:
     """All values to strike out, longest first: of the plan's secrets, and of the inventory's."""
     found = set(_texts({n: plan.variables[n] for n in plan.secrets}, secret=True))
-    if VARIABLE in plan.variables:  # a runbook may name people too
-        found |= set(_texts(plan.variables[VARIABLE], secret=True))
-    return _spelled(found | _of_inventory(inventory))
+    return _spelled(found | _of_inventory(inventory) | _addresses(plan))
+
+
+def people_of(plan: Plan) -> tuple[str, ...]:
+    """The addresses of people that the plan itself holds: a runbook may name some plainly."""
+    return _spelled(_addresses(plan))
+
+
+def _addresses(plan: Plan) -> set[str]:
+    found = _texts(plan.variables.get(VARIABLE, ()), secret=True)
+    return {text for text in found if not text.startswith("env:")}
 
 
 def inventory_secrets(inventory: Inventory) -> tuple[str, ...]:

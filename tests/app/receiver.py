@@ -1,5 +1,6 @@
 """A real HTTP server on loopback that keeps what it is sent."""
 
+import socket
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -44,3 +45,49 @@ def receiving(status=200):
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextmanager
+def strange(answer):
+    """A server that takes whatever comes: it sends ``answer`` and hangs up, or (None) says nothing.
+
+    Yields its host and port, and the list of what it was sent.
+    """
+    taken, over = [], threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.05)
+
+        def work():
+            held = []
+            while not over.is_set():
+                try:
+                    line, _ = listener.accept()
+                except TimeoutError:
+                    continue
+                line.settimeout(30)
+                taken.append(line.recv(65536))
+                if answer is None:
+                    held.append(line)
+                    continue
+                line.sendall(answer)
+                line.close()
+            for line in held:
+                line.close()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}", taken
+        finally:
+            over.set()
+            thread.join()
+
+
+STRANGE = {
+    "garbage": b"\x00\xff\x16\x03 not HTTP\n\n",
+    "nothing at all": b"",
+    "half an answer": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
+    "an endless head": b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000,
+    "too many heads": b"HTTP/1.1 200 OK\r\n" + b"X: a\r\n" * 500 + b"\r\n",
+    "a status of its own": b"HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n",
+}

@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from recovery.app.metrics import is_wanted, publish
-from tests.app.receiver import receiving
+from tests.app.receiver import STRANGE, receiving, strange
 
 TEXT = "recover_run_exit_code 0\n"
 
@@ -87,3 +87,27 @@ def test_only_http_is_spoken(url):
     assert published(metrics_pushgateway=url) == [
         "metrics not pushed: metrics_pushgateway must be an http or https address"
     ]
+
+
+@pytest.mark.parametrize("kind", sorted(STRANGE))
+def test_what_does_not_speak_http_as_it_should_is_said_and_ends_nothing(kind):
+    with strange(STRANGE[kind]) as (place, taken):
+        said = published(metrics_pushgateway=f"http://{place}")
+
+    assert len(taken) == 1
+    if kind != "half an answer":  # its status came: it took them
+        assert [line.partition(":")[0] for line in said] == ["metrics not pushed to 127.0.0.1"]
+
+
+def test_a_gateway_that_never_answers_costs_its_limit_and_no_more():
+    with strange(None) as (place, _):
+        variables = {"metrics_pushgateway": f"http://{place}"}
+        (said,) = publish(variables, TEXT, "c", "preflight", limit_s=0.2)
+
+    assert said == f"metrics not pushed to {place}: timed out"
+
+
+def test_an_address_that_is_none_is_said():
+    (said,) = published(metrics_pushgateway="http://[::1")
+
+    assert said.startswith("metrics not pushed: metrics_pushgateway is no address")

@@ -15,7 +15,7 @@ from recovery.model.events import (
     RunStarted,
     StepFinished,
 )
-from tests.app.receiver import receiving
+from tests.app.receiver import STRANGE, receiving, strange
 
 
 def needs_apprise(test):
@@ -182,3 +182,26 @@ def test_without_apprise_it_says_what_to_install(monkeypatch):
     assert sent_to("json://x") == [
         "notify: address 1 of 1: apprise is not installed: pip install 'recover[notify]'"
     ]
+
+
+@needs_apprise
+@pytest.mark.parametrize("kind", ["garbage", "nothing at all", "an endless head"])
+def test_a_service_that_answers_nonsense_is_said_and_the_next_is_told(kind):
+    with strange(STRANGE[kind]) as (place, taken), receiving() as well:
+        said = sent_to(f"json://{place}/tok-1", f"json://{well.place}")
+
+    assert said == ["notify: address 1 of 2: the service did not take the message"]
+    assert len(taken) == 1
+    assert len(well.taken) == 1
+
+
+@needs_apprise
+def test_a_service_that_never_answers_costs_its_limit_and_holds_nobody():
+    said = []
+    with strange(None) as (place, taken):
+        herald = Herald(ABOUT, sender({"notify": f"json://{place}/tok-1?rto=0.3"}), said.append)
+        herald.hear(STARTED)
+        herald.close(wait_s=120)
+
+    assert said == ["notify: address 1 of 1: the service did not take the message"]
+    assert len(taken) == 1

@@ -88,3 +88,20 @@ def test_when_nobody_listens_the_run_goes_on_and_says_so(cluster):
     noted = [e["message"] for e in cluster.events() if e["event"] == "Noted" and e["step"] == ""]
     assert len(noted) == 4  # two messages, the file, the gateway
     assert "tok-12345" not in json.dumps(cluster.events())
+
+
+def test_a_runbook_may_name_people_of_its_own_and_its_journal_does_not(cluster):
+    with receiving() as server:
+        (cluster.folder / "told.yaml").write_text(
+            f'runbook: told\nnodes: "@gpu"\nvars: {{notify: "json://{server.place}/tok-98765"}}\n'
+            "steps:\n  - run: 'true'\n    effect: read\n"
+        )
+        inventory = with_variables(cluster, "    word: fine\n")
+        done = cluster.recover("run", inventory, "--runbook", "./told.yaml")
+        again = cluster.recover("report", "last", "--format", "json", check=True)
+
+    assert done.returncode == 0, done.stdout
+    assert titles(server) == ["told started", "told done"]
+    kept = b"".join(p.read_bytes() for p in cluster.state.rglob("*") if p.is_file())
+    assert b"tok-98765" not in kept
+    assert "tok-98765" not in done.stdout + done.stderr + again.stdout
