@@ -12,6 +12,8 @@ from recovery.model.ports import Clock
 ASK = "cat /proc/sys/kernel/random/boot_id /proc/uptime"
 # How long a node is waited for to say; one that is still down ends so much later, no other does.
 ASK_S, PAUSE_S = 10.0, 1.0
+# How long an old boot has to answer: a node that goes down still lets people in for a while.
+STEADY_S = 2.0
 _BOOT_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 Ask = Callable[[Command], Output]
@@ -46,18 +48,22 @@ def with_cause(output: Output, clock: Clock, ask: Ask, *, sent_at: float) -> Out
     """
     if output.ending is not Ending.LOST or output.trouble:
         return output
-    boot = _asked(clock, ask)
-    if boot is None or boot.uptime_s >= clock.monotonic() - sent_at:
+    boot = _newer_boot(clock, ask, sent_at)
+    if boot is None:
         return output
     reason = f"the node rebooted meanwhile: up {boot.uptime_s:.0f} s, boot id {boot.id}"
     return replace(output, reason=f"{output.reason}; {reason}", trouble="rebooted")
 
 
-def _asked(clock: Clock, ask: Ask) -> Boot | None:
+def _newer_boot(clock: Clock, ask: Ask, sent_at: float) -> Boot | None:
     ends_at = clock.monotonic() + ASK_S
+    steady_since: float | None = None
     while (left_s := ends_at - clock.monotonic()) > 0:
-        boot = read_boot(ask(Command(ASK, timeout_s=left_s)))
-        if boot is not None:
+        boot, now = read_boot(ask(Command(ASK, timeout_s=left_s))), clock.monotonic()
+        if boot is not None and boot.uptime_s < now - sent_at:
             return boot
+        steady_since = None if boot is None else steady_since or now
+        if steady_since is not None and now - steady_since >= STEADY_S:
+            return None
         clock.sleep(PAUSE_S)
     return None

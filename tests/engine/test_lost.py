@@ -37,6 +37,12 @@ def test_a_node_that_is_still_booting_is_asked_again():
     assert found.trouble == "rebooted"
 
 
+def test_a_node_that_still_answers_while_it_goes_down_is_asked_again():
+    old, gone = finished(f"{ID}\n3600.0 99.0\n"), Output(Ending.NEVER_STARTED, reason="refused")
+
+    assert told(old, old, gone, gone, old, gone, finished(f"{ID}\n1.5 9\n")).trouble == "rebooted"
+
+
 @pytest.mark.parametrize(
     "answer",
     [

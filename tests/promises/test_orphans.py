@@ -36,7 +36,7 @@ SHAPES = {
 }
 USERS = {"root": {"ansible_user": "root"}, "ops": {"ansible_user": "ops"}}
 HOSTS = {f"n{number}": shape for number, shape in enumerate(SHAPES, 1)}
-DELAY_S = 6.0  # within which what nobody waits for has to be over
+DELAY_S = 40.0  # far below the limit of 100 s that would end it as well
 table: dict[str, dict[tuple[str, str], int]] = collections.defaultdict(dict)
 
 
@@ -103,14 +103,14 @@ def started(operator: Controller, *, timeout: str, **more: object) -> subprocess
 
 
 def test_after_the_limit_nothing_is_left(operator: Controller) -> None:
-    process = started(operator, timeout="6s")
+    process = started(operator, timeout="12s")
 
     done = operator.ended(process)
 
     _record("limit", operator.bed)
     assert left(operator.bed) == []
     assert done.code == 3, done.said
-    assert set(operator.findings().values()) == {"no end within 6 s; its processes were ended"}
+    assert set(operator.findings().values()) == {"no end within 12 s; its processes were ended"}
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -148,7 +148,7 @@ def test_after_kill_9_of_the_controller_nothing_is_left(operator: Controller) ->
 
 
 def test_after_the_links_are_cut_nothing_is_left_beyond_the_limit(operator: Controller) -> None:
-    process = started(operator, timeout="7s")
+    process = started(operator, timeout="12s")
     for name in HOSTS:
         operator.bed[name].cable("down")
 
@@ -163,7 +163,7 @@ def test_after_the_links_are_cut_nothing_is_left_beyond_the_limit(operator: Cont
 def test_a_whole_step_below_sudo_leaves_nothing(operator: Controller, how: str) -> None:
     nodes = {host: {"ansible_user": "ops"} for host in HOSTS}
     operator.write_inventory(nodes)
-    step = {"run": ". /etc/shape", "timeout": "5s", "sudo": True}
+    step = {"run": ". /etc/shape", "timeout": "10s", "sudo": True}
     process = operator.start_run(step)
     assert until(lambda: all(sleeping(operator.bed)[s, "root"] for s in SHAPES)), left(operator.bed)
 
