@@ -15,7 +15,7 @@ from recovery.cli.options import state_option
     default="text",
     show_default=True,
     metavar="NAME",
-    help="text, json, md, junit, html",
+    help="text, json, md, junit, html, prometheus",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write it there instead of printing.")
 @state_option
@@ -25,11 +25,17 @@ def COMMAND(run: str, fmt: str, output: str | None, state: str | None) -> None: 
 
     from recovery.app.files import state_folder
     from recovery.app.reporting import render
+    from recovery.errors import InputError
     from recovery.store.runs import find_run
 
     text = render(find_run(state_folder(state), run), fmt)
-    if output:
-        Path(output).write_text(text, encoding="utf-8")
-        click.echo(f"written: {output}")
+    if not output:
+        click.echo(text)
         return
-    click.echo(text)
+    try:
+        Path(output).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{output}: cannot be written: {error.strerror}", remedy="name another file with -o"
+        ) from error
+    click.echo(f"written: {output}")

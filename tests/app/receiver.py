@@ -7,13 +7,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class Receiver(ThreadingHTTPServer):
-    """``taken`` holds (method, path, headers, body); ``status`` is what it answers."""
+    """``taken`` holds (method, path, headers, body); ``status`` is what it answers.
+
+    ``shown`` is what a GET is answered with.
+    """
 
     daemon_threads = True
 
     def __init__(self, status=200):
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.taken, self.status = [], status
+        self.taken, self.status, self.shown = [], status, ""
 
     @property
     def place(self):
@@ -26,6 +29,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.taken.append((self.command, self.path, dict(self.headers), body.decode()))
         self.send_response(self.server.status)
         self.end_headers()
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain; version=0.0.4")
+        self.end_headers()
+        self.wfile.write(self.server.shown.encode())
 
     do_PUT = do_POST  # noqa: N815 - the name that http.server looks for
 

@@ -51,18 +51,34 @@ def stored(folder, samples):
 def prometheus(folder, config="global: {}\n"):
     """Runs one over ``folder/data`` until the test ends."""
     (folder / "prometheus.yml").write_text(config)
+    place = free_place()
+    command = (
+        "prometheus",
+        f"--config.file={folder / 'prometheus.yml'}",
+        f"--storage.tsdb.path={folder / 'data'}",
+        "--storage.tsdb.retention.time=100y",
+        f"--web.listen-address={place}",
+    )
+    with serving(command, place, folder):
+        yield Prometheus(place)
+
+
+def free_place():
+    """A port of loopback that nobody listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        place = f"127.0.0.1:{free.getsockname()[1]}"
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            ["prometheus", f"--config.file={folder / 'prometheus.yml'}",
-             f"--storage.tsdb.path={folder / 'data'}", "--storage.tsdb.retention.time=100y",
-             f"--web.listen-address={place}"], stdout=log, stderr=log, cwd=folder,
-        )  # fmt: skip
+        return f"127.0.0.1:{free.getsockname()[1]}"
+
+
+@contextmanager
+def serving(command, place, folder):
+    """Runs a server until the test ends; its words go to a log beside its data."""
+    log = folder / f"{command[0]}.log"
+    with log.open("w") as words:
+        process = subprocess.Popen(command, stdout=words, stderr=words, cwd=folder)
     try:
-        _wait_until_ready(place, process, folder / "log")
-        yield Prometheus(place)
+        _wait_until_ready(place, process, log)
+        yield process
     finally:
         process.terminate()
         process.wait(LIMIT_S)
@@ -76,4 +92,4 @@ def _wait_until_ready(place, process, log):
                 return
         except OSError:
             time.sleep(0.02)  # poll: another process starts
-    pytest.fail(f"prometheus did not start: {log.read_text()[-2000:]}")
+    pytest.fail(f"{log.stem} did not start: {log.read_text()[-2000:]}")
