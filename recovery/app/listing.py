@@ -19,17 +19,28 @@ def list_runs(state: Path) -> list[dict[str, Any]]:
 
 def row_of(state: Path, folder: RunFolder) -> dict[str, Any]:
     """The row of one run."""
-    row: dict[str, Any] = {"run": folder.run, "cluster": "", "runbook": "", "reason": ""}
     try:
         story = story_of(read_journal(folder.journal))
     except StoreError as error:
-        return {**row, "state": "unreadable", "reason": error.message, "started_at": None}
+        return unreadable_row(folder.run, error)
+    return row_from(state, folder, story)
+
+
+def row_from(state: Path, folder: RunFolder, story: RunStory) -> dict[str, Any]:
+    """The row of a run whose story is known."""
+    row: dict[str, Any] = {"run": folder.run, "cluster": "", "runbook": "", "reason": ""}
     if story.started is None:
         return {**row, "state": "never started", "started_at": None}
     row |= {"cluster": story.started.cluster, "runbook": story.started.runbook}
     row["started_at"] = story.started.at
     row["state"], row["reason"] = state_of(state, folder, story)
     return row
+
+
+def unreadable_row(run: str, error: StoreError) -> dict[str, Any]:
+    """The row of a run whose journal cannot be read."""
+    row = {"run": run, "cluster": "", "runbook": "", "reason": error.message}
+    return {**row, "state": "unreadable", "started_at": None}
 
 
 def state_of(state: Path, folder: RunFolder, story: RunStory) -> tuple[str, str]:

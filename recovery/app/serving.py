@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from recovery import inventory as inventories
-from recovery.app.listing import row_of, state_of
+from recovery.app.listing import row_from, state_of, unreadable_row
 from recovery.app.reporting import render
 from recovery.engine.history import RunStory
 from recovery.errors import InputError, StoreError
@@ -22,7 +22,7 @@ from recovery.store.runs import RunFolder, all_runs
 from recovery.web.guard import Guard
 from recovery.web.source import Source
 
-REPORTS_KEPT = 4
+REPORTS_KEPT, OPEN_KEPT = 4, 4
 
 
 @dataclass(slots=True)
@@ -50,21 +50,33 @@ class Runs:
 
     state: Path
     _rows: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
+    _open: OrderedDict[str, Follower] = field(default_factory=OrderedDict)
     _reports: OrderedDict[tuple[str, int], str] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _listing: threading.Lock = field(default_factory=threading.Lock)
+    _rendering: threading.Lock = field(default_factory=threading.Lock)
 
     def rows(self) -> list[dict[str, Any]]:
-        """All runs, newest first; a run that has ended is read again only when it grew."""
-        return [self._row(folder) for folder in reversed(all_runs(self.state))]
+        """All runs, newest first: of one that ended nothing is read again, of another its news."""
+        with self._listing:
+            return [self._row(folder) for folder in reversed(all_runs(self.state))]
 
     def _row(self, folder: RunFolder) -> dict[str, Any]:
         size = _size(folder)
         known_size, row = self._rows.get(folder.run, (-1, {}))
         if size == known_size:
             return row
-        row = row_of(self.state, folder)
-        if row["state"] not in ("running", "crashed"):  # these change without a new line
+        follower = self._open.pop(folder.run, None) or Follower(self.state, folder)
+        try:
+            story, _, _ = follower.look()
+        except StoreError as error:
+            return unreadable_row(folder.run, error)
+        row = row_from(self.state, folder, story)
+        if story.finished is not None:
             self._rows[folder.run] = (size, row)
+            return row
+        self._open[folder.run] = follower
+        while len(self._open) > OPEN_KEPT:
+            self._open.popitem(last=False)
         return row
 
     def find(self, run: str) -> RunFolder | None:
@@ -82,7 +94,7 @@ class Runs:
         if folder is None:
             return None
         key = (run, _size(folder))
-        with self._lock:  # one at a time: a report of thousands of nodes takes seconds
+        with self._rendering:  # one at a time: a report of thousands of nodes takes seconds
             if key not in self._reports:
                 self._reports[key] = render(folder, "html")
                 while len(self._reports) > REPORTS_KEPT:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -42,11 +43,34 @@ def _text(name: str) -> str:
 
 
 @dataclass(slots=True)
+class Watched:
+    """A run that is followed; however many pages follow it, it is read and drawn once."""
+
+    source: Source
+    following: Following
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    drawn: tuple[str, bool] = ("", True)
+    drawn_at: float = float("-inf")
+
+    def picture(self) -> tuple[str, bool]:
+        """The run as JSON, and whether it goes on; never older than half of `EVERY_S`."""
+        with self.lock:
+            now = self.source.now()
+            if now - self.drawn_at >= EVERY_S / 2:
+                story, state, why = self.following.look()
+                values = progress(story, state, why, self.source.fold, now)
+                self.drawn = json.dumps(values), state == "running"
+                self.drawn_at = now
+            return self.drawn
+
+
+@dataclass(slots=True)
 class Site:
     """The page over one source of runs."""
 
     source: Source
     followers: int = 0
+    watched: dict[str, Watched] = field(default_factory=dict)
 
     def runs(self, request: Request) -> Response:
         """All runs, newest first."""
@@ -88,36 +112,38 @@ class Site:
 
     async def events(self, request: Request) -> Response:
         """The run's progress as server-sent events: a whole picture each time."""
-        following = _found(await to_thread.run_sync(self.source.follow, request.path_params["run"]))
+        run = request.path_params["run"]
         if self.followers >= MOST_FOLLOWERS:
             raise HTTPException(503, "too many pages are open", headers={"retry-after": "30"})
-        return StreamingResponse(self._told(following), media_type="text/event-stream")
+        if run not in self.watched:
+            following = _found(await to_thread.run_sync(self.source.follow, run))
+            self.watched.setdefault(run, Watched(self.source, following))
+        return StreamingResponse(self._told(self.watched[run]), media_type="text/event-stream")
 
-    async def _told(self, following: Following) -> AsyncIterator[str]:
+    async def _told(self, watched: Watched) -> AsyncIterator[str]:
+        last, spoke_at = "", anyio.current_time()
         self.followers += 1
-        last, silent_s = "", 0.0
         try:
             while True:
-                picture = await to_thread.run_sync(self._picture, following)
-                text = json.dumps(picture)
+                began_at = anyio.current_time()
+                text, goes_on = await to_thread.run_sync(watched.picture)
                 if text != last:
                     yield f"event: progress\ndata: {text}\n\n"
-                elif silent_s >= BEAT_S:
+                elif began_at - spoke_at > BEAT_S:
                     yield ": nothing new\n\n"
-                silent_s = 0.0 if text != last or silent_s >= BEAT_S else silent_s + EVERY_S
+                spoke_at = began_at if text != last else spoke_at
                 last = text
-                if picture["state"] != "running":
+                if not goes_on:
                     yield "event: end\ndata: {}\n\n"
                     return
-                await anyio.sleep(EVERY_S)
+                # A run of ten thousand nodes takes a while to draw: leave time for others.
+                await anyio.sleep(max(EVERY_S, 3 * (anyio.current_time() - began_at)))
         except StoreError as error:
             yield f"event: trouble\ndata: {json.dumps(error.message)}\n\n"
         finally:
             self.followers -= 1
-
-    def _picture(self, following: Following) -> dict[str, Any]:
-        story, state, why = following.look()
-        return progress(story, state, why, self.source.fold, self.source.now())
+            if not self.followers:
+                self.watched.clear()
 
 
 def _found(value: Any) -> Any:

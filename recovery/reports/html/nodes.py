@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from recovery.engine.history import RunStory
 from recovery.engine.summary import folded_findings
 from recovery.errors import StoreError
+from recovery.model.node import CONTROLLER
 from recovery.model.ports import Evidence
 from recovery.model.result import Kept, NodeResult
 from recovery.model.verdict import Finding
@@ -66,10 +67,14 @@ def places_of(names: Iterable[str], places: Mapping[str, int]) -> list[int]:
 
 
 def _names(story: RunStory) -> list[str]:
-    """All nodes, as the run was given them, then those of single steps (the controller)."""
+    """All nodes, as the run was given them, then those of single steps.
+
+    The controller is one only where it has something to say.
+    """
     planned = story.started.nodes if story.started else ()
-    answered = (name for step in story.steps.values() for name in step.results)
-    return list(dict.fromkeys((*planned, *answered)))
+    results = [r for step in story.steps.values() for r in step.results.values()]
+    told = (r.node for r in results if r.node != CONTROLLER.name or r.kept or r.verdict.level)
+    return list(dict.fromkeys((*planned, *told)))
 
 
 def _node(story: RunStory, name: str, found: Numbered[Finding], kept: Numbered[Kept]) -> list[Any]:

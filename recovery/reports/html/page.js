@@ -14,14 +14,15 @@ function el(tag, attributes, ...children) {
 const tag = level => level < 0 ? el("span", {class: "none"}, "not asked")
   : el("span", {class: `tag ${LEVELS[level]}`}, LEVELS[level]);
 const cell = (...children) => el("td", {}, ...children);
+const said = (...children) => el("td", {class: "said"}, ...children);
 const link = node => el("a", {href: `#node/${encodeURIComponent(node[0])}`, class: "mono"}, node[0]);
 const bytes = n => `${n.toLocaleString("en")} B`;
 
 // What the search looks through: of a node its name and all that was found on it.
 const order = data.nodes.map((_, i) => i).sort((a, b) => data.nodes[b][1] - data.nodes[a][1] || a - b);
 const haystack = data.nodes.map(([name, , aside, steps]) => {
-  const said = new Set(steps.flatMap(s => s ? s[1] : []));
-  return [name, aside, ...[...said].flatMap(i => data.said[i].slice(1))].join("\n").toLowerCase();
+  const found = new Set(steps.flatMap(s => s ? s[1] : []));
+  return [name, aside, ...[...found].flatMap(i => data.said[i].slice(1))].join("\n").toLowerCase();
 });
 const wanted = {text: "", levels: new Set([0, 1, 2, 3, -1]), step: -1};
 
@@ -64,7 +65,7 @@ function paged(body, count, rows, draw, name) {
 function findingRow([level, step, nodes, folded, words, remedy]) {
   const who = nodes.length === 1 ? link(data.nodes[nodes[0]]) : document.createTextNode(folded || "the step");
   return el("tr", {}, cell(tag(level)), el("td", {class: "nodes mono"}, who),
-    cell(words, el("br"), el("span", {class: "dim"}, remedy)), el("td", {class: "step"}, step));
+    said(words, el("br"), el("span", {class: "dim"}, remedy)), el("td", {class: "step"}, step));
 }
 
 function nodeRow(i) {
@@ -72,7 +73,7 @@ function nodeRow(i) {
   const bad = node[3].flatMap((s, k) => s && s[0] > 0 && (wanted.step < 0 || wanted.step === k)
     ? [`${data.steps[k]}: ${worstWords(s)}`] : []);
   if (node[2]) bad.unshift(`set aside by ${node[2]}`);
-  return el("tr", {}, cell(tag(levelOf(node))), cell(link(node)), cell(bad.join("; ") || el("span", {class: "none"}, "-")));
+  return el("tr", {}, cell(tag(levelOf(node))), cell(link(node)), said(bad.join("; ") || el("span", {class: "none"}, "-")));
 }
 const worstWords = result => [...result[1]].map(i => data.said[i]).sort((a, b) => b[0] - a[0])[0]?.[1] || "";
 
@@ -97,10 +98,10 @@ function showNode(number) {
 }
 function stepRow(step, result) {
   if (!result) return el("tr", {}, cell(step), cell(el("span", {class: "none"}, "not asked")), cell(""), cell(""));
-  const said = result[1].map(i => data.said[i]).sort((a, b) => b[0] - a[0]);
-  const lines = said.map(([level, words, remedy]) => el("div", {}, level ? tag(level) : "", " ", words,
+  const found = result[1].map(i => data.said[i]).sort((a, b) => b[0] - a[0]);
+  const lines = found.map(([level, words, remedy]) => el("div", {}, level ? tag(level) : "", " ", words,
     remedy ? el("div", {class: "dim"}, remedy) : ""));
-  return el("tr", {}, cell(step), cell(tag(result[0])), cell(...lines), el("td", {class: "step"}, `${result[3]} s`));
+  return el("tr", {}, cell(step), cell(tag(result[0])), said(...lines), el("td", {class: "step"}, `${result[3]} s`));
 }
 const testRow = ([round, , folded, speed, ok, words]) => el("tr", {}, cell(round),
   el("td", {class: "nodes mono"}, folded), cell(speed === null ? "none" : `${speed.toFixed(1)} GB/s`),

@@ -24,7 +24,7 @@ function stepRow(step) {
   return el("tr", "", cell(step.id + again), cell(ended), nodes, cell(step.gate), cell(step.took));
 }
 const findingRow = f => el("tr", "", cell(el("span", `tag ${f.level}`, f.level)), el("td", "nodes mono", f.nodes),
-  cell(f.finding, document.createElement("br"), el("span", "dim", f.remedy)), cell(f.step));
+  el("td", "said", f.finding, document.createElement("br"), el("span", "dim", f.remedy)), cell(f.step));
 
 function show(run) {
   at("end").className = `end ${run.state}`;
