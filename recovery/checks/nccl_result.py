@@ -14,7 +14,7 @@ from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, w
 from recovery.reading.nccl import NcclResult, looks_like_nccl, read_nccl
 from recovery.reading.nccl_cause import cause_of, nvls_lost
 from recovery.reading.nccl_floor import Floor, Shape, compare, floors_for
-from recovery.reading.nccl_size import size_bytes, size_word
+from recovery.reading.nccl_size import rate_word, size_bytes, size_word
 from recovery.reading.trainlog import names_a_framework
 
 _EXPECTED_AT = re.compile(r"^expected_busbw_at_(\d+[KMGT]?)$")
@@ -66,7 +66,7 @@ def judge_nccl(result: NcclResult, expect: NcclExpect) -> Verdict:
     if not any(finding.level.blocks for finding in found):
         found += [*_bandwidth(result, expect), *_left_out(result, expect), *_warnings(result)]
     row = result.largest
-    best = f"{row.busbw_gb_per_s:.1f} GB/s at {size_word(row.size_bytes)}" if row else ""
+    best = f"{rate_word(row.busbw_gb_per_s)} at {size_word(row.size_bytes)}" if row else ""
     return verdict(found, otherwise=f"{best}, {result.n_ranks} ranks, no wrong value")
 
 
@@ -134,7 +134,9 @@ def _bandwidth(result: NcclResult, expect: NcclExpect) -> Iterator[Finding]:
 
 def _too_slow(result: NcclResult, floor: Floor, *, known: bool) -> Finding:
     row = result.row_at(floor.payload_bytes or 0) or result.largest
-    reached = f"{row.busbw_gb_per_s:.1f} GB/s at {size_word(row.size_bytes)}" if row else "nothing"
+    reached = (
+        f"{rate_word(row.busbw_gb_per_s)} at {size_word(row.size_bytes)}" if row else "nothing"
+    )
     at = f" at {size_word(floor.payload_bytes)}" if floor.payload_bytes else ""
     words = f"{reached}, floor {floor.busbw_gb_per_s:g} GB/s{at}"
     if not known:
@@ -203,7 +205,7 @@ def facts_of_nccl(result: NcclResult) -> Mapping[str, Any]:
         "rows_complete": len(body.rows),
         "complete": body.complete,
         "max_size": largest.size_bytes if largest else None,
-        "busbw_at_max": round(largest.busbw_gb_per_s, 2) if largest else None,
+        "busbw_at_max": _rounded(largest.busbw_gb_per_s) if largest else None,
         "avg_busbw": body.mean_busbw_gb_per_s,
         "wrong_total": result.n_wrong if body.rows else None,
         "wrong_rows": sum(row.n_wrong_directions for row in body.rows),
@@ -217,6 +219,10 @@ def facts_of_nccl(result: NcclResult) -> Mapping[str, Any]:
         "redact": ["env"] if body.has_environment else [],
         **_failure_facts(result),
     }
+
+
+def _rounded(gb_per_s: float) -> float:
+    return round(gb_per_s, 2 if gb_per_s >= 1 else 6)
 
 
 def _failure_facts(result: NcclResult) -> dict[str, Any]:

@@ -15,7 +15,7 @@ class Launch:
     """One test to start. ``hosts`` are the names by which the launcher reaches the nodes.
 
     ``gpus`` is a node's number of them; ``folder`` holds the nccl-tests where they are not on the
-    PATH; ``env`` are NCCL variables, an empty value takes one out.
+    PATH; ``env`` are NCCL variables, an empty value takes one out; ``python`` may have torch.
     """
 
     collective: str
@@ -24,6 +24,7 @@ class Launch:
     hosts: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
+    python: str = "python3"
 
     @property
     def program(self) -> str:
@@ -107,7 +108,7 @@ def torch_line(launch: Launch, node_rank: int, address: str, port: int, timeout_
         "timeout": f"{timeout_s:.0f}",
     }
     words = (word for name, value in options.items() for word in (f"--{name}", str(value)))
-    return join(("python3", "-", *words))
+    return join((launch.python, "-", *words))
 
 
 def _sizes(launch: Launch) -> tuple[str, ...]:

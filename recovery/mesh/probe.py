@@ -24,8 +24,10 @@ class Probe:
         return tool in self.tools
 
 
-def probe_line(programs: Iterable[str]) -> str:
+def probe_line(programs: Iterable[str], python: str = "python3") -> str:
     """The line; it reads only, and says nothing about what is not there.
+
+    ``python`` is the one that may have torch.
 
     Source: sysfs-class-infiniband, ``mpirun --version`` of Open MPI 4 and 5, lldpctl(8).
     """
@@ -35,7 +37,7 @@ def probe_line(programs: Iterable[str]) -> str:
         f'for t in {" ".join(map(quote, programs))}; do p=$(command -v "$t")'
         ' && echo "sum $t $(sha256sum < "$p")"; done',
         "mpirun --version 2>/dev/null | sed -n '1s/^/mpi /p'",
-        "python3 -c 'from importlib.util import find_spec as f;"
+        f"{quote(python)} -c 'from importlib.util import find_spec as f;"
         ' f("torch") and print("tool torch -")\' 2>/dev/null',
         'for d in /sys/class/infiniband/*; do [ -e "$d" ] && echo "hca ${d##*/}"; done',
         "cat /etc/ssh/ssh_host_*_key.pub 2>/dev/null | sed 's/^/key /'",

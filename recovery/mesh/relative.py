@@ -7,6 +7,7 @@ from dataclasses import replace
 from statistics import median
 
 from recovery.mesh.words import Outcome, Played, Result
+from recovery.reading.nccl_size import rate_word
 
 SIGMAS = 3.0  # below the median of its kind, in MAD-sigma
 LEAST_SHARE = 0.9  # and at least a tenth below it: equal tests differ by a few percent
@@ -42,5 +43,5 @@ def _against(result: Result, speeds: Sequence[float]) -> Result:
     sigma = 1.4826 * median(abs(one - middle) for one in speeds)
     if speed >= min(middle * LEAST_SHARE, middle - SIGMAS * sigma):
         return result
-    words = f"{speed:.1f} GB/s, the median of such tests is {middle:.1f}"
+    words = f"{rate_word(speed)}, the median of such tests is {rate_word(middle)}"
     return replace(result, outcome=Outcome.SLOW, finding=words, code="mesh.slow")

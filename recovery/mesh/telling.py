@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from recovery.mesh.words import Outcome, Result
+from recovery.reading.nccl_size import rate_word
 
 
 def against(name: str, votes: Sequence[Result]) -> str:
@@ -35,5 +36,5 @@ def _partners(name: str, results: Sequence[Result]) -> str:
 def _with(name: str, result: Result) -> str:
     others = "+".join(other for other in result.group.nodes if other != name)
     if result.busbw_gb_per_s is not None:
-        return f"{others} ({result.busbw_gb_per_s:.1f} GB/s)"
+        return f"{others} ({rate_word(result.busbw_gb_per_s)})"
     return f"{others} ({result.finding})" if result.finding and result.outcome.failed else others

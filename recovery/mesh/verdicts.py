@@ -21,6 +21,7 @@ from recovery.mesh.rails import bad_rails
 from recovery.mesh.telling import against, told_alone
 from recovery.mesh.whole import SizeFault, size_faults
 from recovery.mesh.words import Level, Outcome, Result, State
+from recovery.reading.nccl_size import rate_word
 
 
 class Kind(StrEnum):
@@ -205,7 +206,7 @@ def _healthy(seen: _Seen, name: str) -> NodeVerdict:
     ]
     passed = [r for r in results if r.outcome is Outcome.PASS]
     best = max((r.busbw_gb_per_s or 0.0 for r in passed), default=0.0)
-    words = f"{best:.1f} GB/s, {len(passed)} test(s) passed" if best else "tests passed"
+    words = f"{rate_word(best)}, {len(passed)} test(s) passed" if best else "tests passed"
     return NodeVerdict(node=name, kind=Kind.HEALTHY, finding=words, votes=tuple(results))
 
 

@@ -7,9 +7,11 @@ rank 0 what ``-J`` of nccl-tests would write, so that one reader serves both.
 
 import argparse
 import datetime
+import fcntl
 import json
 import os
 import socket
+import struct
 import sys
 import time
 
@@ -21,7 +23,8 @@ FACTORS = {
     "sendrecv": lambda n: 1.0,
 }
 UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-WARMUPS, ITERATIONS = 2, 5
+WARMUPS, ITERATIONS = 1, 4
+SIOCGIFADDR = 0x8915  # linux/sockios.h
 
 
 def read_options(words):
@@ -47,6 +50,7 @@ def size_of(text):
 def main(words):
     """Forks one process a GPU and returns the worst of their statuses."""
     options = read_options(words)
+    name_interface(options.address)
     sys.stdout.flush()
     children = {}
     for local in range(options.gpus):
@@ -67,6 +71,40 @@ def main(words):
                 os._exit(status)
         children[child] = local
     return wait_for(children)
+
+
+def name_interface(address):
+    """Tells gloo and NCCL which interface leads to the others, unless somebody has.
+
+    Left alone, gloo takes the one that this node's own name resolves to: loopback, on many nodes.
+    """
+    found = interface_to(address)
+    for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+        if found:
+            os.environ.setdefault(name, found)
+
+
+def interface_to(address):
+    """The interface whose address is used to reach another one; empty when that is not clear."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, 9))  # sends nothing
+            ours = probe.getsockname()[0]
+            for _, name in socket.if_nameindex():
+                asked = struct.pack("256s", name.encode()[:15])
+                if own_address(probe, asked) == ours:
+                    return name
+    except OSError:
+        pass
+    return ""
+
+
+def own_address(probe, asked):
+    """The IPv4 address of an interface; empty when it has none."""
+    try:
+        return socket.inet_ntoa(fcntl.ioctl(probe.fileno(), SIOCGIFADDR, asked)[20:24])
+    except OSError:
+        return ""
 
 
 def one_line(error):
@@ -99,15 +137,12 @@ def run_rank(options, local):
         torch.cuda.set_device(local % torch.cuda.device_count())
     rank = options.node_rank * options.gpus + local
     ranks = options.nodes * options.gpus
-    dist.init_process_group(
-        "nccl" if cuda else "gloo",
-        init_method="tcp://%s:%d" % (options.address, options.port),
-        rank=rank,
-        world_size=ranks,
-        timeout=datetime.timedelta(seconds=options.timeout),
-    )
+    limit = datetime.timedelta(seconds=options.timeout)
+    store = dist.TCPStore(options.address, options.port, ranks, rank == 0, limit)
+    backend = "nccl" if cuda else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=ranks, timeout=limit)
     measured = measure(torch, dist, options, rank, ranks, cuda)
-    devices = gather_devices(torch, dist, rank, ranks, local, cuda)
+    devices = gather_devices(torch, store, rank, ranks, local, cuda)
     if rank == 0:
         print(json.dumps(report(options, ranks, measured, devices)))
     dist.barrier()
@@ -186,8 +221,8 @@ def exchange_by_pairs(torch, dist, into, out, rank, ranks):
         one.wait()
 
 
-def gather_devices(torch, dist, rank, ranks, local, cuda):
-    """What every rank runs on, in rank order."""
+def gather_devices(torch, store, rank, ranks, local, cuda):
+    """What every rank runs on, in rank order; by the store, as gathering objects needs NumPy."""
     mine = {
         "rank": rank,
         "group": 0,
@@ -196,9 +231,10 @@ def gather_devices(torch, dist, rank, ranks, local, cuda):
         "device": local,
         "device_info": torch.cuda.get_device_name() if cuda else "cpu",
     }
-    found = [None] * ranks
-    dist.all_gather_object(found, mine)
-    return found
+    store.set("device/%d" % rank, json.dumps(mine))
+    if rank:
+        return [mine]
+    return [json.loads(store.get("device/%d" % other)) for other in range(ranks)]
 
 
 def report(options, ranks, measured, devices):

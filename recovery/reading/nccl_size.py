@@ -1,4 +1,4 @@
-"""Payload sizes as nccl-tests takes them: ``8G`` is 8 x 1024^3 bytes."""
+"""Payloads and rates in words; ``8G`` is 8 x 1024^3 bytes, as nccl-tests takes them."""
 
 from __future__ import annotations
 
@@ -25,3 +25,8 @@ def size_word(n_bytes: int) -> str:
         if n_bytes and n_bytes % 1024**power == 0:
             return f"{n_bytes // 1024**power}{unit}"
     return str(n_bytes)
+
+
+def rate_word(gb_per_s: float) -> str:
+    """A bandwidth for people: ``92.6 GB/s``; below 1 with three digits that say something."""
+    return f"{gb_per_s:.1f} GB/s" if gb_per_s >= 1 else f"{gb_per_s:.3g} GB/s"

@@ -11,6 +11,7 @@ from recovery.mesh.ladder import next_round, record, start
 from recovery.mesh.relative import held_against
 from recovery.mesh.words import Outcome, Result, Round, State
 from recovery.model.output import Command
+from recovery.reading.nccl_size import rate_word
 from recovery.steps.mesh.setting import Setting
 from recovery.steps.mesh.testing import HANG, tested
 
@@ -83,7 +84,8 @@ def _watch(climbed: Climb, played: Round) -> None:
 
 
 def _note(setting: Setting, played: Round, result: Result) -> None:
-    speed = f"{result.busbw_gb_per_s:.1f} GB/s" if result.busbw_gb_per_s is not None else "no rate"
+    rate = result.busbw_gb_per_s
+    speed = rate_word(rate) if rate is not None else "no rate"
     rail = "" if result.group.rail is None else f" rail {result.group.rail}"
     names = "+".join(result.group.nodes)
     ok = result.outcome is Outcome.PASS

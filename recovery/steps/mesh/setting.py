@@ -21,6 +21,12 @@ from recovery.reading.nccl_floor import Shape, floors_for
 from recovery.steps.mesh.params import MeshParams
 
 _PROBE_S = 30.0
+_HOW_TO_GET = {
+    "torch": "install torch on it, or name the Python that has it with torch_python in the"
+    " inventory",
+    "nccl-tests": "install nccl-tests and Open MPI as on the other nodes, or name their folder with"
+    " nccl_tests_dir in the inventory",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +57,7 @@ class Setting:
             hosts=tuple(self.host(name) for name in group.nodes),
             env=nccl_env(first, self.params),
             folder=str(first.variables.get("nccl_tests_dir") or ""),
+            python=python_of(first),
         )
         if group.rail is None:
             return on_pairs(whole) if self._forces_ring(first, whole) else whole
@@ -76,6 +83,11 @@ class Setting:
 def gpus_of(node: Node, world: World) -> int:
     """GPUs of a node, by its profile or inventory; 8 where nobody says."""
     return int(world.profile(node).get("expected_gpus") or 8)
+
+
+def python_of(node: Node) -> str:
+    """The Python of a node that has torch: the inventory's ``torch_python``, or ``python3``."""
+    return str(node.variables.get("torch_python") or "python3")
 
 
 def rails_of(node: Node, world: World) -> tuple[str, ...]:
@@ -128,8 +140,11 @@ def _programs(node: Node, params: MeshParams) -> tuple[str, ...]:
 
 
 def _probing(params: MeshParams, world: World) -> Any:
+    def line(node: Node) -> str:
+        return probe_line(_programs(node, params), python_of(node))
+
     def ask(node: Node) -> Output:
-        return world.run(node, Command(probe_line(_programs(node, params)), timeout_s=_PROBE_S))
+        return world.run(node, Command(line(node), timeout_s=_PROBE_S))
 
     return ask
 
@@ -164,8 +179,7 @@ def _missing(node: Node, params: MeshParams, runner: str, probe: Probe) -> Findi
     what = ", ".join(lacking)
     return unknown(
         f"not on this node: {what}; its GPUs and network were not tested",
-        remedy="install nccl-tests and Open MPI as on the other nodes, or name their folder with"
-        " nccl_tests_dir in the inventory",
+        remedy=_HOW_TO_GET["torch" if runner == "torch" else "nccl-tests"],
         code="node.tool-missing",
     )
 

@@ -78,7 +78,8 @@ def _kept(one: NodeVerdict) -> Iterable[Kept]:
 def _risen(name: str, climbed: Climb) -> Iterable[Finding]:
     for number, rise in climbed.risen.get(name, ()):
         words = f"{rise.words} in round {number}"
-        remedy = f"look at the cable and switch port of {rise.component} on {name}"
+        device = "its interface" if rise.component == "tcp" else rise.component
+        remedy = f"look at the cable and switch port of {device} on {name}"
         told = failed if rise.broken else warned
         yield told(words, remedy=remedy, component=rise.component, code="mesh.counters")
 
