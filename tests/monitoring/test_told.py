@@ -3,10 +3,12 @@
 import json
 import shutil
 import time
+import urllib.request
 
 import pytest
 import yaml
 
+from recovery.app.metrics import publish
 from recovery.inventory import fold
 from recovery.model.events import RunFinished
 from recovery.reports.prometheus import PROMETHEUS
@@ -75,3 +77,23 @@ def test_a_run_that_was_shut_is_told_with_the_next_command(tmp_path):
         "summary": "power-loss on c ended with status 1",
         "do": "`recover report last`",
     }
+
+
+@pytest.mark.skipif(
+    shutil.which("prometheus-pushgateway") is None, reason="pushgateway is not installed"
+)
+def test_a_real_push_gateway_takes_a_run_and_forgets_nodes_that_are_gone(tmp_path):
+    place = free_place()
+    command = ("prometheus-pushgateway", f"--web.listen-address={place}")
+    variables = {"metrics_pushgateway": f"http://{place}"}
+    with serving(command, place, tmp_path):
+        first = list(publish(variables, shut_run(), "c", "power-loss"))
+        fewer = "".join(x for x in shut_run().splitlines(keepends=True) if "node004" not in x)
+        second = list(publish(variables, fewer, "c", "power-loss"))
+        with urllib.request.urlopen(f"http://{place}/metrics", timeout=LIMIT_S) as answer:
+            kept = answer.read().decode()
+
+    assert (first, second) == ([], [])
+    assert 'runbook="power-loss"} 1' in kept
+    assert 'node="node003"' in kept
+    assert "node004" not in kept

@@ -2,7 +2,7 @@
 // Everything is written as text, never as HTML: what a node printed cannot become a part of the page.
 const data = JSON.parse(document.getElementById("data").textContent);
 const LEVELS = ["pass", "warn", "unknown", "fail"];
-const SHOWN = 100;
+const SHOWN = 100, PRINTED = 2000;
 const at = id => document.getElementById(id);
 
 function el(tag, attributes, ...children) {
@@ -60,6 +60,7 @@ function paged(body, count, rows, draw, name) {
   foot.dataset.foot = "1";
   table.after(foot);
   grow(SHOWN);
+  return grow;
 }
 
 function findingRow([level, step, nodes, folded, words, remedy]) {
@@ -77,8 +78,9 @@ function nodeRow(i) {
 }
 const worstWords = result => [...result[1]].map(i => data.said[i]).sort((a, b) => b[0] - a[0])[0]?.[1] || "";
 
+let moreFindings = () => {};
 function draw() {
-  paged(at("finding-rows"), at("n-findings"), data.findings.filter(findingFits), findingRow, "findings");
+  moreFindings = paged(at("finding-rows"), at("n-findings"), data.findings.filter(findingFits), findingRow, "findings");
   paged(at("node-rows"), at("n-nodes"), order.filter(nodeFits), nodeRow, "nodes");
 }
 
@@ -169,6 +171,7 @@ addEventListener("keydown", event => {
   else if (event.key === "p" && !at("node").hidden) neighbour(-1);
 });
 addEventListener("beforeprint", () => {
+  moreFindings(PRINTED);
   for (const box of document.querySelectorAll("#node-kept details")) { fill(box); box.open = true; }
 });
 
