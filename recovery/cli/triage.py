@@ -12,38 +12,41 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from recovery.cli.options import state_option
+
 if TYPE_CHECKING:
+    from recovery.app.triaging import Crash
     from recovery.reading.klog import KernelLog
     from recovery.reading.trainlog import TrainingLog
 
 _WINDOW_S = 120.0  # a kernel event this near to the first error is named beside it
+_FEW, _SHOWN = 12, 50  # kernel logs and lines that a person reads
+_NOT_COMPARABLE = " (time not comparable)"
 
 
 @click.command("triage")
-@click.argument("logs", nargs=-1, required=True, metavar="[NODE=]LOG...")
+@click.argument("logs", nargs=-1, metavar="[NODE=]LOG...")
+@click.option("--run", metavar="RUN", help="Of the logs that a run kept (`last`: the newest).")
 @click.option("--kernel", multiple=True, metavar="[NODE=]LOG", help="A node's kernel log.")
 @click.option("--offset", multiple=True, metavar="NODE=S", help="Seconds its clock is ahead.")
 @click.option("--expect", "context", metavar="FILE", help="world_size, gpus_per_node, hosts.")
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
-def COMMAND(  # noqa: N802 - a constant of the shelf
-    logs: tuple[str, ...],
-    *,
-    kernel: tuple[str, ...],
-    offset: tuple[str, ...],
-    context: str | None,
-    fmt: str,
-) -> None:
+@state_option
+def COMMAND(logs: tuple[str, ...], **options: Any) -> None:  # noqa: N802 - a constant of the shelf
     """Name root cause, node, rank, GPU and remedy; errors that follow from it are folded.
 
-    LOG may be NODE=PATH; logs are streamed, of any size. Exit status: 0 no crash, 1 crash,
-    3 not known.
+    LOG may be NODE=PATH; logs are streamed, of any size. With --run: the training logs, kernel logs
+    and clock offsets of all nodes that the run froze. Exit status: 0 no crash, 1 crash, 3 not
+    known.
     """
     from recovery.checks.train_first_error import FIRST_ERROR
     from recovery.cli.judge import as_json, as_lines, exit_code, read_context
 
-    raw = read_context(context)
-    with ExitStack() as files:
-        log = _read(logs, _offsets(offset), files)
+    if bool(logs) == bool(options["run"]):
+        raise click.UsageError("give logs, or --run RUN")
+    raw = read_context(options["context"])
+    crash = _kept(options) if options["run"] else _given(logs, options)
+    log = crash.log
     if not log.n_iterations and not log.errors and log.elastic is None:
         _nothing(log)
     expected = FIRST_ERROR.expect(raw)
@@ -51,14 +54,36 @@ def COMMAND(  # noqa: N802 - a constant of the shelf
     facts = dict(FIRST_ERROR.facts(log))
     if FIRST_ERROR.conclusions is not None:
         facts.update(FIRST_ERROR.conclusions(log, expected))
-    beside = list(_beside(kernel, log, _offsets(offset)))
-    if fmt == "json":
-        click.echo(json.dumps(as_json(found, {"facts": facts, "kernel": beside}), default=str))
+    beside = list(_beside(crash))
+    if options["fmt"] == "json":
+        shown = {"facts": facts, "kernel": beside, "clock_ahead_s": crash.offsets}
+        click.echo(json.dumps(as_json(found, shown), default=str))
         sys.exit(exit_code(found))
     for finding in found.findings:
         click.echo("\n".join(as_lines(finding)))
     click.echo("\n".join([*_collateral(facts), *beside]))
     sys.exit(exit_code(found))
+
+
+def _kept(options: Mapping[str, Any]) -> Crash:
+    from recovery.app.files import state_folder
+    from recovery.app.triaging import crash_of
+
+    return crash_of(state_folder(options["state"]), options["run"])
+
+
+def _given(logs: tuple[str, ...], options: Mapping[str, Any]) -> Crash:
+    from recovery.app.triaging import Crash
+    from recovery.reading.klog import read_kernel_log
+
+    offsets, kernel = _offsets(options["offset"]), []
+    with ExitStack() as files:
+        log = _read(logs, offsets, files)
+    for word in options["kernel"]:
+        node, path = _named(word)
+        with ExitStack() as files:
+            kernel.append((node or path.name, read_kernel_log(_lines(path, files))))
+    return Crash(log, offsets, tuple(kernel))
 
 
 def _nothing(log: TrainingLog) -> None:
@@ -123,18 +148,18 @@ def _collateral(facts: Mapping[str, Any]) -> Iterator[str]:
         yield f"        silent: {', '.join(silent[:16])}{' and more' if len(silent) > 16 else ''}"
 
 
-def _beside(
-    kernel: tuple[str, ...], log: TrainingLog, offsets: Mapping[str, float]
-) -> Iterator[str]:
-    """Kernel events around the first error, by node."""
-    from recovery.reading.klog import read_kernel_log
-
-    at = log.first.said.seconds if log.first else None
-    for word in kernel:
-        node, path = _named(word)
-        with ExitStack() as files:
-            found = read_kernel_log(_lines(path, files))
-        yield from _events_near(node or path.name, found, at, offsets.get(node, 0.0))
+def _beside(crash: Crash) -> Iterator[str]:
+    """Kernel events around the first error; where no time compares, all of few logs' own."""
+    first = crash.log.first
+    told = dict.fromkeys(
+        line
+        for node, log in crash.kernel
+        for line in _events_near(
+            node, log, first.said.seconds if first else None, crash.offsets.get(node, 0.0)
+        )
+        if len(crash.kernel) <= _FEW or _NOT_COMPARABLE not in line
+    )
+    yield from list(told)[:_SHOWN]
 
 
 def _events_near(node: str, log: KernelLog, at: float | None, offset: float) -> Iterator[str]:
@@ -144,5 +169,5 @@ def _events_near(node: str, log: KernelLog, at: float | None, offset: float) -> 
         wall = in_year(event.seconds) if event.since_boot_s is None else None
         near = at is not None and wall is not None and abs(wall - offset - at) <= _WINDOW_S
         if near or wall is None or at is None:
-            when = "" if near else " (time not comparable)"
+            when = "" if near else _NOT_COMPARABLE
             yield f"        kernel of {node}{when}: {event.text[:160]}"

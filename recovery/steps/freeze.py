@@ -46,6 +46,9 @@ _BUG_REPORT = (
     'd=$(mktemp -d) && cd "$d" && nvidia-bug-report.sh --output-file report >&2; s=$?; '
     "cat report* && exit $s"
 )
+_CLOCK = "date +%s.%N"
+CLOCK_AHEAD = "clock_ahead_s"
+"""The value of a node's result: seconds that its clock is ahead of the controller's."""
 _KEEP_JOURNAL = "keep the journal over reboots: Storage=persistent in journald.conf"
 
 
@@ -155,7 +158,19 @@ def _freeze(params: FreezeParams, node: Node, world: World, outages: list[Outage
         findings.append(
             failed("nothing to keep", remedy="name train_log, checkpoints in the inventory")
         )
-    return node_result(node.name, output, findings, kept=kept)
+    values = _clock(node, world) if kept else {}
+    return node_result(node.name, output, findings, kept=kept, values=values)
+
+
+def _clock(node: Node, world: World) -> dict[str, float]:
+    """How far its clock is ahead of ours; asked last, when there is a session, so at once."""
+    sent_at = world.clock.now()
+    output = world.run(node, Command(_CLOCK, timeout_s=min(60.0, world.step.timeout_s)))
+    ours = (sent_at + world.clock.now()) / 2
+    try:
+        return {CLOCK_AHEAD: round(float(output.text) - ours, 3)}
+    except ValueError:
+        return {}  # an old busybox prints no part of a second
 
 
 def _trouble(item: Item, output: Output) -> list[Finding]:
@@ -180,8 +195,9 @@ FREEZE = Verb(
     effect=Effect.READ,
     params=FreezeParams,
     describe=lambda p: f"keep evidence: {', '.join(p.argument)}",
-    commands=lambda p: tuple(
-        i.line for i in p.items({"train_log": "TRAIN_LOG", "checkpoints": "CHECKPOINTS"})
+    commands=lambda p: (
+        *(i.line for i in p.items({"train_log": "TRAIN_LOG", "checkpoints": "CHECKPOINTS"})),
+        _CLOCK,
     ),
     run=_run,
     timeout_s=600.0,
