@@ -55,6 +55,9 @@ _V4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w]|\.\d)")
 _V6 = re.compile(r"(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w:])")
 _QUALIFIED = re.compile(r"\b([A-Za-z][\w-]*)\.([\w-]+\.[\w.-]*\w)")
 _TOKEN = re.compile(r"[A-Za-z0-9_](?:[\w.-]*\w)?")
+_PART = re.compile(r"[^._-]+")
+_BEGINS = 2
+_CLOUD = re.compile(r"(?i)ip-\d{1,3}(?:-\d{1,3}){3}")  # a host that is called by its address
 # Accounts of systems and of vendors' images, not of people.
 _NOBODY = frozenset(
     (
@@ -97,6 +100,7 @@ class Striker:
     private: Private
     counts: Counter[str] = field(default_factory=Counter)
     _names: dict[str, str] = field(default_factory=dict)  # lower case -> its word
+    _begins: set[str] = field(default_factory=set)  # how the names begin, to look closer there
     _domains: set[str] = field(default_factory=set)
     _addresses: dict[str, str] = field(default_factory=dict)
     _numbers: Counter[str] = field(default_factory=Counter)
@@ -168,10 +172,14 @@ class Striker:
         if name.lower() not in self._names:
             self._numbers[kind] += 1
             self._names[name.lower()] = f"{kind}-{self._numbers[kind]}"
+            self._begins.add(name[:_BEGINS].lower())
 
     def _token(self, match: re.Match[str]) -> str:
         text = match[0]
         word = self._names.get(text.lower())
+        if word is None and _CLOUD.fullmatch(text) and not self._is_host(text):
+            self._know(text, "host")
+            word = self._names[text.lower()]
         first, dot, domain = text.partition(".")
         if word is None and dot and domain.lower() in self._domains:
             if self._is_host(first) and first.lower() not in self._names:
@@ -180,9 +188,27 @@ class Striker:
             self._know(first, "host")
             word = self._names[first.lower()]
         if word is None:
-            return text
+            return self._inside(text)
+        return self._counted(word)
+
+    def _counted(self, word: str) -> str:
         self.counts["user names" if word.startswith("user-") else "other hosts"] += 1
         return word
+
+    def _inside(self, text: str) -> str:
+        """The token with names in it replaced: ``node01-ib0``, ``dmesg_node01``."""
+        if text.isalnum():  # one part alone: it would have been found as it is
+            return text
+        parts = list(_PART.finditer(text))
+        for i, first in enumerate(parts):
+            if first[0][:_BEGINS].lower() not in self._begins:
+                continue
+            for last in reversed(parts[i:]):
+                word = self._names.get(text[first.start() : last.end()].lower())
+                if word is not None:
+                    rest = self._inside(text[last.end() :])
+                    return f"{text[: first.start()]}{self._counted(word)}{rest}"
+        return text
 
     def _address(self, match: re.Match[str]) -> str:
         try:

@@ -51,6 +51,9 @@ def struck(text):
          "[private key]\nrest"),
         ("-----BEGIN PRIVATE KEY-----\nabc cut", "[private key]"),
         ("linus@login7:~$", "user-2@host-5:~$"),
+        ("node01-ib0 dmesg_node02.txt node01_node02", "host-1-ib0 dmesg_host-2.txt host-1_host-2"),
+        ("node01:9100 (node02)", "host-1:9100 (host-2)"),
+        ("ip-10-2-3-4 joined", "host-5 joined"),
     ],
 )  # fmt: skip
 def test_what_is_private_is_struck(text, clean):
@@ -68,6 +71,7 @@ def test_what_is_private_is_struck(text, clean):
         "node_guid 9803:9b03:0012:a4f6 gid fe80:0000:0000:0000:9a03:9b03:0012:a4f6",
         "link/ether b8:3f:d2:00:11:22 lo 127.0.0.1 ::1 mask 255.255.255.0 own 10.1.0.3",
         "started by the step for one node: by all, for each user of it",
+        "node03-ib0 node010 node0 xnode01 node03:9100 2026-12-01 no-de01",
         "Started getty@tty1.service, user@1000.service, nvme0n1",
         "root : the run was made as root by systemd for slurm",
         "Out of memory: Killed process 4711 (python) total-vm:1kB, UID:1000",
