@@ -72,7 +72,7 @@ function findingRow([level, step, nodes, folded, words, remedy]) {
 function nodeRow(i) {
   const node = data.nodes[i];
   const bad = node[3].flatMap((s, k) => s && s[0] > 0 && (wanted.step < 0 || wanted.step === k)
-    ? [`${data.steps[k]}: ${worstWords(s)}`] : []);
+    ? [`${data.steps[k]}: ${worstWords(s)}`] : []).filter(words => words !== node[2]);
   if (node[2]) bad.unshift(`set aside by ${node[2]}`);
   return el("tr", {}, cell(tag(levelOf(node))), cell(link(node)), said(bad.join("; ") || el("span", {class: "none"}, "-")));
 }
