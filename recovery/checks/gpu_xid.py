@@ -53,7 +53,7 @@ def _lost(log: KernelLog) -> Iterator[Finding]:
 
 
 def _concluded(log: KernelLog) -> Iterator[Finding]:
-    concluded = conclude(log.events)
+    concluded = conclude(log.events, log.driver_version)
     echoes = [c for c in concluded if c.echo_of]
     for one in concluded:
         if not one.echo_of:

@@ -22,8 +22,12 @@ def kernel_facts(log: KernelLog) -> Mapping[str, Any]:
         "xid_counts": dict(log.xid_counts),
         "events_by_xid": dict(log.xid_counts),
         "sxid_events": [_public(e) for e in log.of("sxid")],
-        "per_gpu": {c.component: word_of(c) for c in conclude(log.events) if not c.is_switch},
-        "root": root_words(log.events, conclude(log.events)),
+        "per_gpu": {
+            c.component: word_of(c)
+            for c in conclude(log.events, log.driver_version)
+            if not c.is_switch
+        },
+        "root": root_words(log.events, conclude(log.events, log.driver_version)),
         "failed_probes": log.n_failed_probes or len(log.of("gpu_probe_failed")),
         "rate_limited": bool(log.of("rate_limited")),
         "oom_kills": [_public(e) for e in log.of("oom_kill")],

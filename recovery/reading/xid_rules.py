@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from recovery.reading.klog_event import KernelEvent
+from recovery.reading.nvlink5 import decode
 from recovery.reading.xid import XIDS, Action, Severity
 
 _MEMORY = (48, 140, 95, 94, 64, 63, 171, 172, 92)
@@ -68,8 +69,11 @@ def word_of(one: Conclusion) -> str:
     return "app" if is_app else WORDS[one.action]
 
 
-def conclude(events: Iterable[KernelEvent]) -> tuple[Conclusion, ...]:
-    """One conclusion for each GPU and switch, worst first."""
+def conclude(events: Iterable[KernelEvent], driver: str = "") -> tuple[Conclusion, ...]:
+    """One conclusion for each GPU and switch, worst first.
+
+    ``driver`` is the version that wrote the lines, where known: NVLink 5 registers depend on it.
+    """
     kept = [e for e in events if e.kind in ("xid", "sxid")]
     xids = [e for e in kept if e.kind == "xid"]
     switches = _switches([e for e in kept if e.kind == "sxid"])
@@ -79,7 +83,9 @@ def conclude(events: Iterable[KernelEvent]) -> tuple[Conclusion, ...]:
     root = _root(xids)
     on_links = {gpu for gpu, es in by_gpu.items() if any(e.code == 74 for e in es)}
     blamed = _blamed(switches, on_links)
-    found = [_of_gpu(gpu, es, root=root, blamed=blamed) for gpu, es in by_gpu.items()]
+    found = [
+        _of_gpu(gpu, es, root=root, blamed=blamed, driver=driver) for gpu, es in by_gpu.items()
+    ]
     return tuple(sorted((*switches, *found), key=_badness, reverse=True))
 
 
@@ -127,7 +133,12 @@ def _of_switch(number: int, events: Sequence[KernelEvent]) -> Conclusion:
 
 
 def _of_gpu(
-    gpu: str, events: Sequence[KernelEvent], *, root: KernelEvent | None, blamed: str
+    gpu: str,
+    events: Sequence[KernelEvent],
+    *,
+    root: KernelEvent | None,
+    blamed: str,
+    driver: str,
 ) -> Conclusion:
     codes = tuple(dict.fromkeys(e.code for e in events if e.code is not None))
     left = _without_cancelled(events)
@@ -141,7 +152,7 @@ def _of_gpu(
     decisive = max(leading, key=_weight, default=None)
     if decisive is None or decisive.code is None:
         return Conclusion(gpu, codes, Severity.INFO, Action.NONE, "cancelled by a later line")
-    made = _decide(gpu, decisive, own, n_lines=len(events))
+    made = _decide(gpu, decisive, own, n_lines=len(events), driver=driver)
     return _with_announcement(made, announced) if announced else made
 
 
@@ -206,7 +217,7 @@ def _weight(event: KernelEvent) -> tuple[int, int]:
 
 
 def _decide(
-    gpu: str, decisive: KernelEvent, own: Sequence[KernelEvent], *, n_lines: int
+    gpu: str, decisive: KernelEvent, own: Sequence[KernelEvent], *, n_lines: int, driver: str
 ) -> Conclusion:
     code = decisive.code or 0
     codes = tuple(dict.fromkeys([code, *(e.code for e in own if e.code is not None)]))
@@ -218,6 +229,12 @@ def _decide(
     link = f" on link {decisive.values['link']}" if "link" in decisive.values else ""
     word = f" ({decisive.values['severity']})" if row.action is Action.DECODE and link else ""
     severity, action = _severity(decisive), row.action
+    read = decode(decisive.values, driver) if action is Action.DECODE else None
+    if read is not None:
+        # Where the line itself says Nonfatal, that wins over a reset: the driver knows the path.
+        is_due = read.action is not Action.RESET_GPU or severity is Severity.FATAL
+        action = read.action if is_due else action
+        hints.append(read.words)
     if code in (48, 140, 94) and 64 in codes:
         action = Action.ISOLATE
     repeated = _same_sm(own) if code in (13, 31) else ""
