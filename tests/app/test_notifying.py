@@ -205,3 +205,22 @@ def test_a_service_that_never_answers_costs_its_limit_and_holds_nobody():
 
     assert said == ["notify: address 1 of 1: the service did not take the message"]
     assert len(taken) == 1
+
+
+@needs_apprise
+@pytest.mark.parametrize(
+    "address",
+    [
+        "slack://TokenA/TokenB/TokenC/#ops",
+        "workflows://host.example:443/0123456789abcdef/sig0123456789",
+        "feishu://0123456789abcdef",
+        "dingtalk://secret@abcdefgh0123",
+        "wecombot://0123abcd-0123-0123-0123-0123456789ab",
+        "mailto://ops:pw@mail.example?to=oncall@mail.example",
+        "jsons://hook.example/path",
+    ],
+)
+def test_the_kinds_of_address_that_the_documentation_names_are_known(address):
+    import apprise
+
+    assert apprise.Apprise().add(address)

@@ -1,5 +1,6 @@
 """`recover serve` opens itself to others only when told, and only with a token."""
 
+import importlib.util
 import socket
 
 import pytest
@@ -55,3 +56,9 @@ def test_a_certificate_that_is_none_is_said(tmp_path):
     words = ("--cert", str(tmp_path / "c.pem"), "--key", str(tmp_path / "c.pem"), "--port", "0")
 
     assert "certificate or key cannot be used" in refused(*words, "--state", str(tmp_path))[0]
+
+
+def test_without_the_extra_it_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+    assert refused() == ("the web page is not installed", "pip install 'recover[serve]'")

@@ -84,6 +84,9 @@ def test_words_from_outside_run_nowhere_in_the_page(browser, small):
         page.goto(f"{small}#node/node002")
 
         assert "<script>alert(1)</script>" in page.locator("#node-steps").inner_text()
+        said = page.locator("#node").inner_text()
+        assert "recover bundle 20261201-000000-c-ab12 node002" in said
+        assert "when it is mended: recover return c node002" in said
         assert page.errors == []
 
 

@@ -12,7 +12,7 @@ from recovery.model.kind import Kept, NodeResult
 from recovery.model.output import Ending
 from recovery.model.verdict import Level, failed, single
 from recovery.store.codec import EVENT_TYPES, decode, encode
-from recovery.store.journal import FileJournal, read_journal
+from recovery.store.journal import FileJournal, read_after, read_journal
 
 BAD = single(failed("GPU3 lost", remedy="drain it", component="GPU3", code="gpu.lost"))
 RESULT = NodeResult(
@@ -128,3 +128,37 @@ def test_many_threads_write_whole_lines(tmp_path):
 
     journal.close()
     assert read_journal(tmp_path / "j") == (event,) * 400
+
+
+def test_what_was_read_once_is_not_read_again(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    journal = FileJournal(path)
+    journal.append(EVENTS[0])
+    first, offset = read_after(path, 0)
+    journal.append(EVENTS[1])
+    second, end = read_after(path, offset)
+    journal.close()
+
+    assert (first, second) == (EVENTS[:1], EVENTS[1:2])
+    assert read_after(path, end) == ((), end)
+
+
+def test_half_a_line_is_left_for_later(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    journal = FileJournal(path)
+    journal.append(EVENTS[0])
+    journal.close()
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+
+    assert read_after(path, 0) == ((), 0)
+
+
+def test_a_journal_that_became_shorter_or_is_gone_is_said(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b"")
+
+    with pytest.raises(StoreError, match="became shorter"):
+        read_after(path, 10)
+    with pytest.raises(StoreError, match="cannot be read"):
+        read_after(tmp_path / "nowhere", 0)

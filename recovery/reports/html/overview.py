@@ -21,6 +21,7 @@ def head(story: RunStory) -> dict[str, Any]:
     return {
         "title": f"{started.runbook} on {started.cluster}" if started else "a run that never began",
         "run": started.run if started else "",
+        "cluster": str(started.inputs.get("cluster", started.cluster)) if started else "",
         "digest": started.digest[:12] if started else "",
         "started": datetime.fromtimestamp(begun, UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
         "outcome": end.outcome if end else "unfinished",

@@ -88,7 +88,8 @@ function draw() {
 function showNode(number) {
   const [name, level, aside, steps] = data.nodes[number];
   at("node-name").replaceChildren(name + " ", tag(level));
-  at("node-aside").textContent = aside ? `set aside by ${aside}` : "";
+  at("node-aside").firstChild.textContent = aside ? `set aside by ${aside}` : "";
+  for (const code of document.querySelectorAll("[data-node]")) code.textContent = code.dataset.node.replace(/NODE$/, () => name);
   at("node-aside").hidden = !aside;
   at("node-steps").replaceChildren(...steps.map((result, k) => stepRow(data.steps[k], result)));
   const tests = data.tests.filter(t => t[1].includes(number)).sort((a, b) => a[4] - b[4] || (a[3] || 0) - (b[3] || 0));
