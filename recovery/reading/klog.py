@@ -15,7 +15,7 @@ from recovery.errors import ParseError
 from recovery.model.output import Printed
 from recovery.reading.asked import is_filtered, tool_asked
 from recovery.reading.klog_event import KernelEvent, read_by
-from recovery.reading.klog_gpu import GPU_RULES
+from recovery.reading.klog_gpu import GPU_RULES, OF_THE_DRIVER
 from recovery.reading.klog_host import HOST_RULES
 from recovery.reading.klog_join import Joiner, LinkHistory
 from recovery.reading.klog_lines import Line, undress, undress_all, without_collector
@@ -30,6 +30,7 @@ KERNEL_LOG_COMMAND = (
 """The exact line that checks of the kernel log run: the ring buffer first, it needs no disk."""
 
 _RULES = (*GPU_RULES, *HOST_RULES)
+_AT_LOAD = frozenset({"gpu_probe_failed", "driver_refused"})
 _BATCH = 64
 _QUICK = (
     "NVRM", "nvidia", "pcie", "AER", "DPC", "Bus Error", "(First)", "oom", "ut of memory",
@@ -55,7 +56,8 @@ class KernelLog:
 
     ``from_boot`` tells that it reaches back to the boot; ``driver_seen`` that the NVIDIA driver
     wrote to it at all, so that its silence means something. ``earlier`` counts what was there
-    before the last boot, by kind and code. ``cut`` tells that the last line is not whole.
+    before the last boot or reload of the driver, by code. ``cut`` tells that the last line is
+    not whole.
     """
 
     events: tuple[KernelEvent, ...] = ()
@@ -156,6 +158,7 @@ class _Reader:
     driver_version: str = ""
     n_failed_probes: int | None = None
     refused: str = ""
+    loading: set[str] = field(default_factory=set)
 
     def take(self, line: Line) -> None:
         if line.boot_mark:
@@ -193,13 +196,26 @@ class _Reader:
         self.driver_seen = False
         self.hosts[host] = 0.0
 
+    def driver(self, event: KernelEvent, host: str) -> None:
+        """Notices that the driver loads, again maybe: that mends what a GPU reset mends."""
+        again = OF_THE_DRIVER
+        if event.kind == "driver_loaded":
+            # What fails while it loads stands before this line, and belongs to this load.
+            again = frozenset() if host in self.loading else again - _AT_LOAD
+            self.loading.discard(host)
+            self.driver_version = str(event.values["version"])
+        else:
+            self.loading.add(host)
+            self.n_failed_probes = None
+        self.earlier.update(self.joiner.forget_mended(host, again) if again else {})
+
     def note(self, event: KernelEvent, host: str) -> None:
         if event.kind == "linux":
             if self.n_kernel_lines > 1 and self.hosts.get(host, 0.0) > 0.0:
                 self.booted(host)
             self.from_boot = True
-        elif event.kind == "driver_loaded":
-            self.driver_version = str(event.values["version"])
+        elif event.kind in ("driver_begins", "driver_loaded"):
+            self.driver(event, host)
         elif event.kind == "probe_total":
             self.n_failed_probes = (self.n_failed_probes or 0) + int(event.values["n"])
         else:

@@ -81,7 +81,7 @@ def reach(log: KernelLog) -> str:
     """From when on the log tells, in words."""
     if log.earlier:
         codes = ", ".join(str(code) for code in log.earlier)
-        return f"since the last boot (before it: Xid {codes})"
+        return f"since the last boot or driver load (before it: Xid {codes})"
     return "since the last boot"
 
 

@@ -15,8 +15,9 @@ _PCI = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?"
 _PID = re.compile(r"pid=(?:'?<unknown>'?|'?(?P<pid>\d+)'?)(?:, |$)")
 _NAME = re.compile(r"name=(?:'?<unknown>'?|(?P<name>.*?))(?:, |$)")
 _NVLINK5 = re.compile(
-    r"(?P<unit>[A-Z][A-Z0-9_]+) (?P<word>Fatal|Non-?[Ff]atal) XC(?P<xc>-?\d+) i(?P<instance>-?\d+) "
-    r"Link (?P<link>-?\d+)(?: \((?P<intr>0x[0-9a-fA-F]+) (?P<status>0x[0-9a-fA-F]+))?"
+    r"(?P<unit>[A-Z][A-Z0-9_]+)\s+(?P<word>Fatal|Non-?[Ff]atal)\s+XC ?(?P<xc>-?\d+)\s+"
+    r"i ?(?P<instance>-?\d+)\s+Link (?P<link>-?\d+)"
+    r"(?: [(\[](?P<intr>0x[0-9a-fA-F]+)(?: (?P<status>0x[0-9a-fA-F]+))?)?"
 )
 _CAUSED = re.compile(r"caused by (?:a )?previous Xid (\d+)")
 _RECOVERY = re.compile(r"recovery action changed from .*? to \S+ \((?P<action>[^)]*)\)")
@@ -102,6 +103,9 @@ def _version(match: re.Match[str]) -> Mapping[str, Any]:
     return {"version": match["version"]}
 
 
+OF_THE_DRIVER = frozenset({"xid", "sxid", "xid_unreadable", "gpu_probe_failed", "driver_refused"})
+"""Kinds of events that end with the driver's next load, for it resets GPUs and switches."""
+
 GPU_RULES: tuple[Rule, ...] = (
     (
         "xid",
@@ -161,6 +165,7 @@ GPU_RULES: tuple[Rule, ...] = (
         ),
         _nothing,
     ),
+    ("driver_begins", re.compile(r"nvidia-nvlink: Nvlink Core is being initialized"), _nothing),
     (
         "driver_loaded",
         re.compile(

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from recovery.reading.klog_event import KernelEvent
+from recovery.reading.xid import XIDS, Action
 
 _AER_LINES = 8  # an AER report is at most so many lines; rate limits tear longer ones apart
+_BEYOND_THE_DRIVER = (Action.REBOOT_NODE, Action.POWER_CYCLE, Action.ISOLATE)
 _BOOTING_S = 300.0  # links come up in this time after a boot, and that is no flap
 
 
@@ -91,6 +93,18 @@ class Joiner:
             gone.update(self.hosts.pop(name).xids)
         return gone
 
+    def forget_mended(self, host: str, kinds: frozenset[str]) -> Counter[int]:
+        """Drops what of this node's events loading the driver mends; returns the Xids among it."""
+        of_host = self.hosts.get(host)
+        if of_host is None:
+            return Counter()
+        of_host.events = [e for e in of_host.events if e.kind not in kinds or _outlasts(e.code)]
+        gone = Counter({code: n for code, n in of_host.xids.items() if not _outlasts(code)})
+        of_host.xids -= gone
+        for kind in kinds:
+            of_host.counts[kind] = sum(e.kind == kind for e in of_host.events)
+        return gone
+
     def finished(self) -> tuple[KernelEvent, ...]:
         """All events in order; a GPU that the driver lost and gave Xid 79 is one event."""
         return tuple(
@@ -111,6 +125,11 @@ class Joiner:
     def links(self) -> tuple[LinkHistory, ...]:
         """The history of each port that changed."""
         return tuple(link for h in self.hosts.values() for link in h.links.values())
+
+
+def _outlasts(code: int | None) -> bool:
+    """Claims that this Xid asks for a reboot or for hands: a driver that loads mends neither."""
+    return code in XIDS and XIDS[code].action in _BEYOND_THE_DRIVER
 
 
 def _has_79(host: _Host, lost: KernelEvent) -> bool:

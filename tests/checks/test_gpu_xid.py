@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from recovery.checks.gpu_xid import XID
 from recovery.engine.judging import judge_one
 from recovery.model.output import Printed
@@ -62,6 +64,35 @@ def test_errors_before_the_last_boot_are_told_and_not_counted():
     assert "before it: Xid 79" in judged.verdict.worst.finding
 
 
+LOAD = (
+    "[  900.100000] nvidia-nvlink: Nvlink Core is being initialized, major device number 234\n"
+    "[  900.200000] NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.172.08  Release\n"
+)
+
+
+def test_errors_before_the_driver_was_loaded_again_are_told_and_not_counted():
+    switch = "[   99.000000] nvidia-nvswitch1: SXid (PCI:0000:06:00.0): 20034, Fatal, Link 48 x\n"
+    judged = ask(BOOT + xid(500, "1b", 119) + switch + LOAD)
+
+    assert (judged.verdict.level.word, judged.facts["before_boot"]) == ("pass", {119: 1})
+    assert "driver load" in judged.verdict.worst.finding
+    assert level(BOOT + xid(500, "1b", 119) + LOAD.splitlines(keepends=True)[1]) == "pass"
+
+
+def test_errors_after_the_driver_was_loaded_again_or_while_it_loaded_stand():
+    begins, loaded = LOAD.splitlines(keepends=True)
+    init = "[  900.150000] NVRM: GPU 0000:b3:00.0: RmInitAdapter failed! (0x62:0x40:1978)\n"
+
+    assert level(BOOT + LOAD + xid(901, "1b", 119)) == "fail"
+    assert level(BOOT + begins + init + loaded) == "fail"
+
+
+def test_a_disk_error_before_the_driver_was_loaded_again_still_stands():
+    full = "[  500.000000] EXT4-fs error (device nvme0n1p2): ext4_find_entry: reading\n"
+
+    assert ask(BOOT + full + LOAD).facts["fs"]
+
+
 def test_a_boot_mark_of_the_journal_is_a_boot():
     before = (
         "Nov 29 04:11:15 n1 kernel: NVRM: Xid (PCI:0000:32:00): 79, pid=1, name=x, GPU is gone\n"
@@ -107,11 +138,84 @@ def test_162_takes_163_back():
     assert level(BOOT + xid(1, "1b", 162) + xid(2, "1b", 163)) == "warn"
 
 
+def test_a_driver_loaded_anew_ends_what_a_reset_ends():
+    again = "[  200.000000] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.1.2  Tue\n"
+
+    assert level(BOOT + xid(99, "1b", 119)) == "fail"
+    assert level(BOOT + xid(99, "1b", 119) + again) == "pass"
+    assert level(BOOT + xid(99, "1b", 119) + again + xid(201, "1b", 119)) == "fail"
+    # What asks for a reboot or for hands (79, 54) is not mended by a driver that loads again.
+    assert level(BOOT + xid(99, "1b", 79) + again) == "fail"
+
+
 def test_nvlink_5_lines_are_judged_by_their_own_word():
     fatal = "NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 0x0 0x0 0x0 0x0)"
 
     assert level(BOOT + xid(1, "1b", 149, fatal)) == "fail"
     assert level(BOOT + xid(1, "1b", 149, fatal.replace("Fatal", "Nonfatal"))) == "warn"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6 0x00000000 0x0 0x0 0x0 0x0)",
+        "NETIR_LINK_EVT Fatal XC 1 i 2 Link 01 [0x0000000a]",
+    ],
+)
+def test_nvlink_5_lines_of_other_drivers_are_read_too(line: str):
+    judged = ask(BOOT + xid(1, "1b", 149, line))
+
+    assert (judged.verdict.level.word, judged.facts["events"][0]["unit"]) == (
+        "fail",
+        "NETIR_LINK_EVT",
+    )
+
+
+def test_nvlink_5_registers_are_taken_apart_by_the_driver_that_wrote_them():
+    line = "RLW_SRC_TRACK Nonfatal XC0 i0 Link -1 (0x00000{} 0x00000001 0x0 0x0 0x0 0x0)"
+    new = BOOT.replace("570.172.08", "580.82.07")
+
+    old = ask(BOOT + xid(1, "1b", 145, line.format("0e2"))).verdict.worst
+    recent = ask(new + xid(1, "1b", 145, line.format("007"))).verdict.worst
+    mixed = ask(new + xid(1, "1b", 145, line.format("0e2"))).verdict.worst
+
+    assert "needs a reset" in old.finding
+    assert "needs a reset" in recent.finding
+    assert (old.level.word, recent.level.word) == ("warn", "warn")
+    assert "needs a reset" not in mixed.finding
+
+
+def test_45_that_blames_another_code_with_no_other_line_is_a_warning_that_names_it():
+    line = "pid=1, name=python3, Ch 00000001 caused by previous Xid 149"
+
+    found = ask(BOOT + xid(1, "1b", 45, line)).verdict
+
+    assert (found.level.word, "149" in found.worst.finding) == ("warn", True)
+
+
+def test_the_same_sm_in_two_programs_makes_the_gpu_suspect():
+    line = "pid={}, name=python3, Graphics SM Warp Exception on (GPC 1, TPC 2, SM 0): Out Of Range"
+    two = xid(1, "1b", 13, line.format(11)) + xid(900, "1b", 13, line.format(12))
+    one = xid(1, "1b", 13, line.format(11)) + xid(2, "1b", 13, line.format(11))
+
+    assert "suspect the GPU" in ask(BOOT + two).verdict.worst.finding
+    assert "suspect the GPU" not in ask(BOOT + one).verdict.worst.finding
+
+
+@pytest.mark.parametrize(
+    ("codes", "word"),
+    [((48, 63), "reset"), ((48, 95), "reset"), ((48, 94, 63), "reset"), ((64,), "reset")],
+)
+def test_memory_errors_ask_for_what_their_details_say(codes: tuple[int, ...], word: str):
+    judged = ask(BOOT + "".join(xid(1, "1b", code) for code in codes))
+
+    assert judged.facts["per_gpu"] == {"0000:1b:00": word}
+
+
+def test_rate_limited_lines_without_an_xid_are_a_warning():
+    text = "[  100.000000] NVRM: 37 callbacks suppressed\n"
+
+    assert level(BOOT + text) == "warn"
 
 
 def test_link_errors_of_many_gpus_beside_a_switch_fault_blame_the_switch():
