@@ -1,7 +1,8 @@
-"""Serials and firmware of a node's GPUs, read from the evidence that goes into the ticket."""
+"""Serials and firmware of a node and its GPUs, read from the evidence that goes into the ticket."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from recovery.errors import ParseError
@@ -17,6 +18,30 @@ _PARTS = {
     "uuid": "uuid",
     "vbios": "vbios_version",
 }
+_MACHINE = {
+    # our word: the kernel's name of it (class/dmi/id), then ipmitool's (fru print, mc info)
+    "vendor": ("sys_vendor", "Product Manufacturer"),
+    "product": ("product_name", "Product Name"),
+    "serial": ("product_serial", "Product Serial"),
+    "chassis serial": ("chassis_serial", "Chassis Serial"),
+    "board serial": ("board_serial", "Board Serial"),
+    "BIOS": ("bios_version",),
+    "BIOS date": ("bios_date",),
+    "BMC firmware": ("Firmware Revision",),
+}
+_LINE = re.compile(r"^\s*([\w ]*\w)\s*:\s*(\S.*?)\s*$", re.M)
+# What makers leave in a field that they never filled.
+_EMPTY = re.compile(r"(?i)to be filled|not specified|default string|^(none|n/?a|unknown|0+|x+)$")
+
+
+def machine_in(texts: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What the evidence called ``identity`` says of the machine; parts that nobody told are out."""
+    told: dict[str, str] = {}
+    for name, text in texts:
+        if name == "identity":
+            told |= {m[1]: m[2] for m in _LINE.finditer(text) if not _EMPTY.search(m[2])}
+    known = {word: [told[n] for n in names if n in told] for word, names in _MACHINE.items()}
+    return {word: values[0] for word, values in known.items() if values}
 
 
 def gpus_in(texts: Iterable[tuple[str, str]]) -> list[dict[str, str]]:

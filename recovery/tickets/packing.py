@@ -15,7 +15,7 @@ from typing import Any
 
 from recovery.errors import StoreError
 from recovery.tickets.contents import Piece, Ticket
-from recovery.tickets.identity import gpus_in
+from recovery.tickets.identity import gpus_in, machine_in
 from recovery.tickets.striking import Private, Striker
 
 _GZIP = b"\x1f\x8b"
@@ -45,13 +45,19 @@ def packed(ticket: Ticket, get: Callable[[str], bytes], private: Private, *, ver
     verdicts = striker.strike_values(ticket.verdicts)
     identity = {
         "node": ticket.node,
+        "machine": machine_in(box.texts),
         "gpus": gpus_in(box.texts),
         "read_by_checks": striker.strike_values(ticket.facts),
     }
     box.put("verdicts.json", _json(verdicts))
     box.put("identity.json", _json(identity))
     aside = striker.strike(ticket.aside)
-    words = [*_head(ticket, aside), *_bad(verdicts), *_cards(identity["gpus"]), *_foot(striker)]
+    words = [
+        *_head(ticket, aside),
+        *_bad(verdicts),
+        *_cards(identity["machine"], identity["gpus"]),
+        *_foot(striker),
+    ]
     box.put("README.txt", "\n".join([*words, ""]).encode())
     manifest = {
         "ticket": f"recover {version}",
@@ -119,8 +125,9 @@ def _bad(verdicts: list[Mapping[str, Any]]) -> list[str]:
     return lines or ["nothing above pass"]
 
 
-def _cards(gpus: list[dict[str, str]]) -> list[str]:
-    lines = [""]
+def _cards(machine: dict[str, str], gpus: list[dict[str, str]]) -> list[str]:
+    told = ", ".join(f"{name} {value}" for name, value in machine.items())
+    lines = ["", f"Machine: {told or 'nobody told; freeze bmc as root keeps it'}"]
     for gpu in gpus:
         parts = ", ".join(f"{name} {value}" for name, value in gpu.items() if name != "pci")
         lines.append(f"GPU {gpu['pci']}: {parts}")

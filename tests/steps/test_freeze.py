@@ -70,3 +70,14 @@ def test_no_line_deletes_or_clears_anything():
 def test_an_unknown_word_is_refused():
     with pytest.raises(ValueError, match="'kernel-logs' is none of"):
         FreezeParams(argument=("kernel-logs",))
+
+
+def test_which_machine_it_is_is_kept_for_its_vendor():
+    def answer(node, command):
+        return finished("product_serial: X1\n" if "product_serial" in command.line else "x")
+
+    result, world = frozen(answer, ("bmc",))
+
+    kept = {k.name: world.evidence[k.digest] for k in result.kept}
+    assert kept["identity"] == b"product_serial: X1\n"
+    assert result.verdict.level is Level.PASS

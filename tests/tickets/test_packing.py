@@ -72,6 +72,42 @@ def test_what_a_node_said_and_was_is_in_it():
     assert "set aside by s-1: a card is gone" in readme
 
 
+IDENTITY = """\
+sys_vendor: Supermicro
+product_name: SYS-821GE
+product_serial: S512345X
+board_serial: To be filled by O.E.M.
+FRU Device Description : Builtin FRU Device (ID 0)
+ Chassis Type          : Rack Mount Chassis
+ Chassis Serial        : C8010FK
+ Product Serial        : OTHER
+Device ID                 : 32
+Firmware Revision         : 1.05
+"""  # re-created after ipmitool 1.8.19 and the kernel's class/dmi/id
+
+
+def test_the_machine_has_its_serials_and_its_bmcs_firmware():
+    files, _ = opened(made([("identity", IDENTITY.encode())]))
+
+    assert json.loads(files["identity.json"])["machine"] == {
+        "vendor": "Supermicro",
+        "product": "SYS-821GE",
+        "serial": "S512345X",
+        "chassis serial": "C8010FK",
+        "BMC firmware": "1.05",
+    }
+    assert "Machine: vendor Supermicro, product SYS-821GE, serial S512345X" in (
+        files["README.txt"].decode()
+    )
+
+
+def test_a_machine_of_which_nobody_told_says_so():
+    files, _ = opened(made([("identity", b"Device ID : 32\nboard_serial: N/A\n")]))
+
+    assert json.loads(files["identity.json"])["machine"] == {}
+    assert "Machine: nobody told" in files["README.txt"].decode()
+
+
 def test_every_file_has_its_digest_in_the_manifest():
     files, _ = opened(made([("dmesg", b"one"), ("bmc-sel", b"two")]))
 
