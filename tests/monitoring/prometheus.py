@@ -51,45 +51,60 @@ def stored(folder, samples):
 def prometheus(folder, config="global: {}\n"):
     """Runs one over ``folder/data`` until the test ends."""
     (folder / "prometheus.yml").write_text(config)
-    place = free_place()
-    command = (
-        "prometheus",
-        f"--config.file={folder / 'prometheus.yml'}",
-        f"--storage.tsdb.path={folder / 'data'}",
-        "--storage.tsdb.retention.time=100y",
-        f"--web.listen-address={place}",
-    )
-    with serving(command, place, folder):
+
+    def command(place):
+        return (
+            "prometheus",
+            f"--config.file={folder / 'prometheus.yml'}",
+            f"--storage.tsdb.path={folder / 'data'}",
+            "--storage.tsdb.retention.time=100y",
+            f"--web.listen-address={place}",
+        )
+
+    with serving(command, folder) as place:
         yield Prometheus(place)
 
 
-def free_place():
-    """A port of loopback that nobody listens on."""
+@contextmanager
+def serving(command, folder):
+    """Runs a server on a free port of loopback until the test ends; yields its place.
+
+    Between looking for a free port and taking it another test may take it: then another is tried.
+    """
+    process = log = None
+    for _ in range(8):
+        place = _free_place()
+        log = folder / f"{command(place)[0]}.log"
+        with log.open("w") as words:
+            process = subprocess.Popen(command(place), stdout=words, stderr=words, cwd=folder)
+        if _is_ready(place, process):
+            break
+        _end(process)
+    else:
+        pytest.fail(f"{log.stem} did not start: {log.read_text()[-2000:]}")
+    try:
+        yield place
+    finally:
+        _end(process)
+
+
+def _free_place():
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{free.getsockname()[1]}"
 
 
-@contextmanager
-def serving(command, place, folder):
-    """Runs a server until the test ends; its words go to a log beside its data."""
-    log = folder / f"{command[0]}.log"
-    with log.open("w") as words:
-        process = subprocess.Popen(command, stdout=words, stderr=words, cwd=folder)
-    try:
-        _wait_until_ready(place, process, log)
-        yield process
-    finally:
-        process.terminate()
-        process.wait(LIMIT_S)
+def _end(process):
+    process.terminate()
+    process.wait(LIMIT_S)
 
 
-def _wait_until_ready(place, process, log):
+def _is_ready(place, process):
     ends_at = time.monotonic() + LIMIT_S
     while time.monotonic() < ends_at and process.poll() is None:
         try:
             with urllib.request.urlopen(f"http://{place}/-/ready", timeout=5):
-                return
+                return process.poll() is None
         except OSError:
             time.sleep(0.02)  # poll: another process starts
-    pytest.fail(f"{log.stem} did not start: {log.read_text()[-2000:]}")
+    return False

@@ -14,7 +14,7 @@ from recovery.model.events import RunFinished
 from recovery.reports.prometheus import PROMETHEUS
 from tests.app.receiver import receiving
 from tests.monitoring.exported import export
-from tests.monitoring.prometheus import LIMIT_S, free_place, needs_prometheus, prometheus, serving
+from tests.monitoring.prometheus import LIMIT_S, needs_prometheus, prometheus, serving
 from tests.reports.stories import Shelf, events_of
 
 needs_alertmanager = pytest.mark.skipif(
@@ -56,15 +56,20 @@ def test_a_run_that_was_shut_is_told_with_the_next_command(tmp_path):
     with receiving() as server:
         server.shown = shut_run()
         for_a_test(tmp_path, server.place)
-        place = free_place()
-        command = (
-            "prometheus-alertmanager",
-            f"--config.file={tmp_path / 'alertmanager.yaml'}",
-            f"--storage.path={tmp_path / 'alerts'}",
-            f"--web.listen-address={place}",
-            "--cluster.listen-address=",
-        )
-        with serving(command, place, tmp_path), prometheus(tmp_path, scraping(server.place, place)):
+
+        def command(place):
+            return (
+                "prometheus-alertmanager",
+                f"--config.file={tmp_path / 'alertmanager.yaml'}",
+                f"--storage.path={tmp_path / 'alerts'}",
+                f"--web.listen-address={place}",
+                "--cluster.listen-address=",
+            )
+
+        with (
+            serving(command, tmp_path) as place,
+            prometheus(tmp_path, scraping(server.place, place)),
+        ):
             ends_at = time.monotonic() + LIMIT_S
             while not server.taken and time.monotonic() < ends_at:
                 time.sleep(0.05)  # poll: two other processes work
@@ -83,10 +88,11 @@ def test_a_run_that_was_shut_is_told_with_the_next_command(tmp_path):
     shutil.which("prometheus-pushgateway") is None, reason="pushgateway is not installed"
 )
 def test_a_real_push_gateway_takes_a_run_and_forgets_nodes_that_are_gone(tmp_path):
-    place = free_place()
-    command = ("prometheus-pushgateway", f"--web.listen-address={place}")
-    variables = {"metrics_pushgateway": f"http://{place}"}
-    with serving(command, place, tmp_path):
+    def command(place):
+        return ("prometheus-pushgateway", f"--web.listen-address={place}")
+
+    with serving(command, tmp_path) as place:
+        variables = {"metrics_pushgateway": f"http://{place}"}
         first = list(publish(variables, shut_run(), "c", "power-loss"))
         fewer = "".join(x for x in shut_run().splitlines(keepends=True) if "node004" not in x)
         second = list(publish(variables, fewer, "c", "power-loss"))
