@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from recovery.model.bmc import BmcAsk
 from recovery.model.kind import Kept, NodeResult
 from recovery.model.node import Node
 from recovery.model.output import Command, Ending, Output
@@ -86,11 +87,15 @@ class FakeWorld:
     evidence: dict[str, bytes] = field(default_factory=dict)
     notes: list[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
     intents: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
+    bmcs: Callable[[Node, BmcAsk], Output | None] = lambda node, question: None
     answers: list[tuple[bool | None, str]] = field(default_factory=list)
     reports: list[tuple[str, ...]] = field(default_factory=list)
 
     def run(self, node: Node, command: Command) -> Output:
         return self.transport.run(node, command)
+
+    def bmc(self, node: Node, question: BmcAsk) -> Output | None:
+        return self.bmcs(node, question)
 
     def fan_out(
         self, nodes: Iterable[Node], work: Callable[[Node], NodeResult]

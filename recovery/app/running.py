@@ -15,7 +15,7 @@ from pathlib import Path
 
 import recovery
 from recovery import plan as plans
-from recovery.app import files, metrics, preparing
+from recovery.app import bmcs, files, metrics, preparing
 from recovery.app.control import Control, RealClock, TerminalAsker
 from recovery.app.notifying import About, Herald, sender
 from recovery.app.outside import drain
@@ -256,6 +256,7 @@ class _Sitting:
             heeded=self.control.heeded,
             drain=lambda nodes, reason: drain(inventory.variables, nodes, reason),
             secrets=secret_values(self.plan, inventory),
+            bmc=bmcs.ask,
         )
 
     def _report(self, formats: tuple[str, ...]) -> tuple[str, ...]:

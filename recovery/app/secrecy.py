@@ -16,7 +16,7 @@ from recovery.model.inventory import Inventory
 from recovery.model.runbook import Plan
 
 _SECRET_NAME = re.compile(
-    r"(?i)(passw|secret|token|passphrase|credential)(?!.*_(file|env)$)|_pass$"
+    r"(?i)(passw|secret|token|passphrase|credential)(?!.*_(file|env|command)$)|_pass$"
     r"|^(notify|metrics_pushgateway)$"  # addresses that hold tokens
 )
 SHORTEST = 4  # striking out every "a" would leave no text; a shorter secret is none

@@ -39,10 +39,11 @@ class Attempts:
         """Runs all batches; ``before`` are results of an earlier sitting that still stand."""
         kept = {} if self.verb.together else before
         result = StepResult(nodes={n.name: kept[n.name] for n in nodes if n.name in kept})
-        for batch in batches(tuple(n for n in nodes if n.name not in kept), self.step.batch):
-            mine = self._retried(batch)
+        waves = self._waves(tuple(n for n in nodes if n.name not in kept))
+        for wave in waves:
+            mine = self._retried(wave)
             result = _merged(result, mine)
-            if self.step.batch and not self._goes_on(mine, result, len(nodes)):
+            if len(waves) > 1 and not self._goes_on(mine, result, len(nodes)):
                 break
         left = {n.name: _not_asked(n) for n in nodes if n.name not in result.nodes}
         full = replace(result, nodes={**result.nodes, **left})
@@ -52,6 +53,11 @@ class Attempts:
             if one != result.nodes.get(name):
                 world.tell(one)
         return agreed
+
+    def _waves(self, nodes: tuple[Node, ...]) -> list[tuple[Node, ...]]:
+        """The step's batches, each cut as its verb wants."""
+        cut = batches(nodes, self.step.batch)
+        return [wave for one in cut for wave in self.verb.waves(self.params, one) if wave]
 
     def _goes_on(self, batch: StepResult, so_far: StepResult, total: int) -> bool:
         """The next batch starts only if somebody passed and the gate can still be met."""

@@ -6,11 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from recovery.model.bmc import BmcAsk
 from recovery.model.check import Check
 from recovery.model.kind import Verb
 from recovery.model.node import Node
+from recovery.model.output import Output
 from recovery.model.ports import Asker, Clock, Evidence, Journal, Launcher, Transport
 from recovery.model.result import NodeResult
+
+
+def _no_bmc(node: Node, question: BmcAsk, limit_s: float) -> Output | None:
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +27,8 @@ class Parts:
     inventory); ``report`` writes reports of the run so far; ``stopping`` names the signal when the
     operator said stop, and ``heeded`` says that the engine did, so that `finally` can work;
     ``drain`` tells the scheduler of quarantined nodes and returns a line for
-    the journal, empty when there is none to tell.
+    the journal, empty when there is none to tell; ``bmc`` asks a node's BMC within some seconds,
+    None where none is known.
     """
 
     clock: Clock
@@ -42,3 +49,4 @@ class Parts:
     heeded: Callable[[], None]
     drain: Callable[[tuple[str, ...], str], str]
     secrets: tuple[str, ...] = ()
+    bmc: Callable[[Node, BmcAsk, float], Output | None] = _no_bmc

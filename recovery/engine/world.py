@@ -17,6 +17,7 @@ from recovery.engine.parts import Parts
 from recovery.engine.secrecy import strike_out, strike_out_bytes
 from recovery.engine.transporting import Transports
 from recovery.errors import InterruptedRunError
+from recovery.model.bmc import BmcAsk
 from recovery.model.check import Check
 from recovery.model.events import (
     Answered,
@@ -34,6 +35,7 @@ from recovery.model.ports import Clock, Launcher
 from recovery.model.result import Kept, NodeResult
 from recovery.model.runbook import Step
 
+BMC_S = 60.0  # the longest that one question to a BMC may take: an event log of 4,000 records
 _deadline: contextvars.ContextVar[float] = contextvars.ContextVar("deadline")
 
 
@@ -116,6 +118,14 @@ class StepWorld:
             self._heed_stop()  # cut off by the operator: unfinished, not a finding
         ask = partial(self.transports.run, node)
         return with_cause(output, self.clock, ask, sent_at=started)
+
+    def bmc(self, node: Node, question: BmcAsk) -> Output | None:
+        """Asks the node's BMC within what is left of the step's time on this node."""
+        self._heed_stop()
+        left = _deadline.get(self.ends_at) - self.clock.monotonic()
+        if left <= 0:
+            return Output(Ending.TIMEOUT, reason="the step's time was over before this question")
+        return self.parts.bmc(node, question, min(left, BMC_S))
 
     def _heed_stop(self) -> None:
         why = self.parts.stopping()

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 Params = TypeVar("Params", bound="BaseModel")
 
 
+def _one_wave(params: Any, nodes: tuple[Node, ...]) -> tuple[tuple[Node, ...], ...]:
+    return (nodes,)
+
+
 def _no_commands(params: Any) -> tuple[str, ...]:
     return ()
 
@@ -35,7 +39,9 @@ class Verb(Generic[Params]):
     not raise for what goes wrong on a node. ``on_nodes`` is false for verbs that run on the
     controller alone (approve, report): they are given the one node `CONTROLLER`. ``together`` is
     true where nodes are judged with one another (mesh, launch): a retry or a resume then repeats
-    the step on all its nodes.
+    the step on all its nodes. ``waves`` cuts the nodes of a batch into groups that are done one
+    after the other, each with the step's whole time, the next only if somebody of the one before
+    passed.
     """
 
     name: str
@@ -45,6 +51,7 @@ class Verb(Generic[Params]):
     describe: Callable[[Params], str]
     run: Callable[[Params, tuple[Node, ...], World], StepResult]
     commands: Callable[[Params], tuple[str, ...]] = _no_commands
+    waves: Callable[[Params, tuple[Node, ...]], tuple[tuple[Node, ...], ...]] = _one_wave
     on_nodes: bool = True
     together: bool = False
     rerun: Rerun = Rerun.SAFE

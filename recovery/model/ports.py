@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from recovery.model.bmc import BmcAsk
     from recovery.model.check import Check
     from recovery.model.events import Event
     from recovery.model.node import Node
@@ -153,6 +154,9 @@ class World(Protocol):
 
     def run(self, node: Node, command: Command) -> Output:
         """Runs one command on one node within what is left of the step's time."""
+
+    def bmc(self, node: Node, question: BmcAsk) -> Output | None:
+        """Asks the node's BMC, within what is left of the step's time; None: none is known."""
 
     def fan_out(
         self, nodes: Iterable[Node], work: Callable[[Node], NodeResult]

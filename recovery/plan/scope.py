@@ -27,7 +27,7 @@ RESERVED = ("nodes", "cluster", RUN_ID, FOLD)
 """Names that every template knows: this step's nodes, the cluster, the run's id, the folding."""
 
 _LOOKS_SECRET = re.compile(
-    r"(?i)(passw|secret|token|passphrase|private_key|credential)(?!.*_file$)|_pass$"
+    r"(?i)(passw|secret|token|passphrase|private_key|credential)(?!.*_(file|env|command)$)|_pass$"
     r"|^(notify|metrics_pushgateway)$"  # addresses that hold tokens
 )
 

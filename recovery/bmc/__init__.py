@@ -1,0 +1,1 @@
+"""The ways to ask a BMC: a shelf, one file each."""

@@ -1,0 +1,1 @@
+"""Real BMC simulators, and the tests of the shelf against them."""
