@@ -147,7 +147,7 @@ def _of_silence() -> Iterator[Alert]:
     rules = (
         ("NodeSilent", f"{seen} unless {now}", "2m", FAIL,
          f"{NODE}: its GPUs have said nothing for 2 minutes",
-         "look at its BMC: `recover power CLUSTER NODE status`"),
+         "look at its BMC: power, event log; then `recover preflight CLUSTER --nodes NODE`"),
         ("GpuGone", f"{seen} > {now}", "2m", FAIL,
          f"{NODE}: fewer GPUs than within the last hour",
          "`recover preflight CLUSTER --nodes NODE`; often Xid 79: `recover explain xid 79`"),

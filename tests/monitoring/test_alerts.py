@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 import yaml
 
+from recovery.cli import SUMMARIES
 from recovery.monitoring import Limits, alerts, rendered
 from tests.monitoring.exported import export, machines
 
@@ -249,3 +250,10 @@ def test_alertmanager_reads_the_example_and_routes_by_severity(exported, severit
 
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert routed.stdout.strip() == receiver
+
+
+def test_every_command_that_an_alert_names_is_there():
+    named = {w for rule in alerts(machines()) for w in re.findall(r"`recover (\w+)", rule.do)}
+
+    assert named
+    assert named <= set(SUMMARIES)
