@@ -79,6 +79,10 @@ class _Door(paramiko.ServerInterface):
         return paramiko.OPEN_SUCCEEDED
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        self._server.asked += 1
+        if self._server.asked <= self._server.cut_first:
+            self._server.cut()
+            return False
         threading.Thread(target=_serve, args=(channel, command), daemon=True).start()
         return True
 
@@ -133,6 +137,8 @@ class FarmServer:
     host_key: paramiko.PKey = field(default_factory=lambda: paramiko.ECDSAKey.generate())
     banner_hang: bool = False
     close_first: int = 0  # so many connections are closed without a word
+    cut_first: int = 0  # so many requests for a command cut all connections
+    asked: int = 0  # for a command
     logins: int = 0
     connections: int = 0
     forward_to: tuple[str, int] = ("", 0)

@@ -139,12 +139,33 @@ def test_a_session_that_died_between_steps_is_opened_anew(tmp_path: Path) -> Non
         assert transport.run(node, TRUE).ok
 
         server.cut()
-        # Before it is noticed, a command goes to the dead session, and nobody knows its fate: lost.
+        # Before we notice, all of a command may be under way to a node that is gone: lost.
         sessions = [line.session for line in transport._lines.values()]
         assert until(lambda: not any(session and session.is_active() for session in sessions))
 
         assert transport.run(node, TRUE).ok
         assert server.connections == 2
+
+
+@pytest.mark.parametrize("own_channel", [False, True])
+def test_a_session_that_died_before_all_of_a_command_was_sent_is_opened_anew(
+    tmp_path: Path, own_channel: bool
+) -> None:
+    asked = replace(TRUE, timeout_s=60, stdin=b"to read" if own_channel else b"")
+    with farm_server(tmp_path, cut_first=1) as server, ssh() as transport:
+        node = node_at(server.port, tmp_path / "id", tmp_path / "known_hosts")
+
+        assert transport.run(node, asked).ok
+        assert server.connections == 2
+
+
+def test_a_node_that_always_hangs_up_on_a_command_never_started_it(tmp_path: Path) -> None:
+    with farm_server(tmp_path, cut_first=100) as server:
+        output = ask(tmp_path, server.port)
+
+        assert server.connections == 2
+    assert (output.ending, output.trouble) == (Ending.NEVER_STARTED, "connect")
+    assert "before it began" in output.reason
 
 
 def test_an_unknown_host_is_refused_and_nothing_is_written(tmp_path: Path) -> None:

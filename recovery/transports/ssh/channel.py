@@ -77,6 +77,7 @@ class Running:
     give_up_at: float
     end: re.Pattern[bytes] | None = None
     cut: Cut = Cut.NOT
+    is_sent: bool = False  # all of it: the leash starts nothing before it has read the last byte
     stdout: Capture = field(default_factory=Capture)
     stderr: Capture = field(default_factory=Capture)
     _out_end: _End = field(default_factory=lambda: _End())
@@ -98,6 +99,7 @@ class Running:
             except TimeoutError:
                 self.drain()  # what it prints meanwhile must not hold up what it reads
                 self._mind_the_limit()
+        self.is_sent = not opening
 
     def cut_short(self, why: Cut, grace_s: float) -> None:
         """Tells the leash to end the command, by ending its standard input."""

@@ -33,6 +33,10 @@ from recovery.transports.ssh.wire import NodeTransport
 NODE_LIMIT_LATER_S = 1.0  # our limit comes first; the node's own is for when we are gone
 
 
+class UnsentError(ConnectError):
+    """The session died before the node had all of a command: nothing can have begun."""
+
+
 class SshTransport:
     """Carries commands over SSH."""
 
@@ -55,10 +59,16 @@ class SshTransport:
         if why_not or self._stopped:
             return _never(why_not or "stopped on request", "", started)
         try:
-            found = self._in_shell(node, command, started) if can_share(command) else None
-            return found or self._on_its_own(node, command, started)
+            try:
+                return self._once(node, command, started)
+            except UnsentError:
+                return self._once(node, command, started)
         except ConnectError as error:
             return _never(str(error), error.trouble, started)
+
+    def _once(self, node: Node, command: Command, started: float) -> Output:
+        found = self._in_shell(node, command, started) if can_share(command) else None
+        return found or self._on_its_own(node, command, started)
 
     def stop(self, grace_s: float) -> None:
         """Ends all running commands; those asked for later never start."""
@@ -138,6 +148,9 @@ class SshTransport:
         finally:
             with self._lock:
                 self._running.discard(running)
+        if ended.status is None and not running.is_sent and _is_gone(session, ended):
+            session.close()
+            raise UnsentError(f"{ended.why or 'the session ended'}, before it began", "connect")
         if ended.status is None and ended.cut is not Cut.NOT:
             self._forget(session)
         return ended
@@ -213,6 +226,13 @@ def _why_lost(session: NodeTransport, started: float) -> str:
     after_s = time.monotonic() - started
     cause = str(session.get_exception() or "")
     return f"the connection was lost after {after_s:.1f} s" + (f" ({cause})" if cause else "")
+
+
+def _is_gone(session: NodeTransport, ended: Ended) -> bool:
+    if ended.cut not in (Cut.NOT, Cut.LOST):
+        return False
+    session.join(0.5)
+    return not session.is_active()
 
 
 def _never(reason: str, trouble: str, started: float) -> Output:
