@@ -77,20 +77,19 @@ rl_stat() {
 rl_in() {
   case " $2 " in *" $1 "*) return 0;; *) return 1;; esac
 }
-# Processes that are younger than the leash, as PID:PARENT:SESSION, and their environments.
+# Processes that are younger than the leash, as PID:PARENT:SESSION, and their environments. A name
+# may hold any text, line ends too: the number is the file's, the rest what follows the last `)`.
 rl_list() {
   rl_all= rl_files=
   if [ -z "$rl_proc" ]; then
     rl_all=$(ps -A -o pid= -o ppid= -o pgid= | while read -r rl_p rl_a rl_b; do printf ' %s:%s:%s' "$rl_p" "$rl_a" "$rl_b"; done)
     return
   fi
-  for rl_d in /proc/[0-9]*; do
-    rl_p=${rl_d#/proc/}
-    rl_stat "$rl_p" || continue
-    [ "$rl_birth" -ge "$rl_born" ] || continue
-    [ "$rl_state" != Z ] && [ "$rl_state" != X ] || continue
-    rl_all="$rl_all $rl_p:$rl_parent:$rl_session"
-    rl_files="$rl_files $rl_d/environ"
+  for rl_x in $(LC_ALL=C grep -sH . /proc/[0-9]*/stat | LC_ALL=C sed -n 's|^/proc/\([0-9]*\)/stat:.*) \([^ZX]\) \([0-9]*\) [0-9]* \([0-9]*\) \([-0-9]* \)\{15\}\([0-9]*\) .*|\6:\1:\3:\4|p'); do
+    [ "${rl_x%%:*}" -ge "$rl_born" ] || continue
+    rl_x=${rl_x#*:}
+    rl_all="$rl_all $rl_x"
+    rl_files="$rl_files /proc/${rl_x%%:*}/environ"
   done
 }
 rl_add() {
@@ -115,12 +114,23 @@ rl_find() {
   done
   [ -n "$rl_ours" ]
 }
+# Uptime in hundredths of a second: rounds take as long as the node is busy.
+rl_clock() {
+  rl_now=0.00
+  read -r rl_now rl_l </proc/uptime
+  rl_cs=${rl_now#*.}
+  rl_cs=$((${rl_now%.*} * 100 + ${rl_cs#0}))
+}
+# So many rounds at most, and so many hundredths of a second.
 rl_wait() {
   rl_n=$1
-  while [ "$rl_n" -gt 0 ]; do
+  rl_clock
+  rl_late=$((rl_cs + $2))
+  while [ "$rl_n" -gt 0 ] && [ "$rl_cs" -le "$rl_late" ]; do
     rl_find || return 0
     sleep 0.1 || sleep 1
     rl_n=$((rl_n - 1))
+    rl_clock
   done
   return 1
 }
@@ -134,17 +144,17 @@ rl_end() {
     rl_home=$(ps -o pgid= -p "$rl_self" | tr -d ' ')
   fi
   rl_find && kill -s TERM $rl_ours && kill -s CONT $rl_ours
-  rl_wait $((rl_grace * 10)) && return
+  rl_wait $((rl_grace * 10)) $((rl_grace * 100)) && return
   for rl_round in 1 2 3; do
     kill -s KILL $rl_ours
-    rl_wait 5 && return
+    rl_wait 5 100 && return
   done
 }
 rl_parts() {
   rl_setsid= rl_proc= rl_missing=
   for rl_d in /usr/bin /bin /usr/local/bin; do [ -x "$rl_d/setsid" ] && rl_setsid=$rl_d/setsid && break; done
   [ -n "$rl_setsid" ] || rl_missing=setsid
-  if [ -r /proc/self/stat ]; then rl_proc=1; else rl_missing="$rl_missing proc"; fi
+  if [ -r /proc/self/stat ] && command -v sed >/dev/null && command -v grep >/dev/null; then rl_proc=1; else rl_missing="$rl_missing proc"; fi
 }
 #: once
 rl_watch() {

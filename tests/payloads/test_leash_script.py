@@ -79,7 +79,7 @@ def test_the_limit_ends_all_shapes_under_each_shell(shell: list[str]) -> None:
 @pytest.fixture
 def bare_path(tmp_path: Path) -> Path:
     """A PATH with only the tools that the leash cannot do without."""
-    for tool in ("sh", "cat", "sleep", "grep", "tr", "head", "wc", "rm"):
+    for tool in ("sh", "cat", "sleep", "grep", "sed", "tr", "head", "wc", "rm"):
         found = shutil.which(tool)
         assert found
         (tmp_path / tool).symlink_to(found)
