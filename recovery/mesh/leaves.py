@@ -13,6 +13,7 @@ from math import sqrt
 from statistics import median
 
 from recovery.mesh.ballots import Standing, standings
+from recovery.mesh.folding import fold
 from recovery.mesh.order import shuffled
 from recovery.mesh.words import Group, Level, Outcome, Played, Result, State
 
@@ -75,6 +76,7 @@ def leaf_groups(state: State) -> tuple[Group, ...]:
     return tuple(_confirm(state, leaves, met))
 
 
+@fold(Level.ALONE, Level.PAIRS, Level.SUSPECTS, Level.LEAVES)
 def _good_by_leaf(state: State) -> dict[str, list[str]]:
     where = standings(state)
     late = {name for name, _ in failed_across(state)}
@@ -88,12 +90,13 @@ def _good_by_leaf(state: State) -> dict[str, list[str]]:
     return {leaf: found[leaf] for leaf in order}
 
 
+@fold(Level.PAIRS, Level.SUSPECTS, Level.LEAVES)
 def _met(state: State) -> set[frozenset[str]]:
     return {
         group.pair
         for played in state.history
         for group in played.round.groups
-        if len(group.nodes) == 2 and group.rail is None
+        if group.level in (Level.PAIRS, Level.SUSPECTS, Level.LEAVES)
     }
 
 
@@ -147,6 +150,7 @@ def _confirm(
     return groups
 
 
+@fold(Level.LEAVES)
 def _candidates(state: State) -> list[str]:
     """Leaves that stand out after the sweep, in the order of their score."""
     scores = _iterated(_tests(state, _rounds(state).sweep), CANDIDATE_Z)
@@ -200,6 +204,7 @@ def _iterated(tests: list[_Test], least_z: float) -> list[LeafScore]:
     return found
 
 
+@fold(Level.LEAVES)
 def bad_leaves(state: State) -> tuple[LeafFinding, ...]:
     """The leaves that stand out after the sweep and again, far, with the confirming rounds.
 
@@ -229,6 +234,7 @@ def _one_of_two(state: State, played: _Played) -> tuple[LeafFinding, ...]:
     return (LeafFinding(both, LeafScore("+".join(both), failed, n, z)),)
 
 
+@fold(Level.LEAVES)
 def failed_across(state: State) -> tuple[tuple[str, tuple[Result, ...]], ...]:
     """Nodes that failed most of their tests with other leaves, whatever the leaf: bad themselves.
 

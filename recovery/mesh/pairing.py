@@ -47,6 +47,8 @@ def node_groups(state: State) -> tuple[Group, ...]:
     groups = [*_alone_groups(state)]
     if Level.PAIRS in state.options.levels:
         groups += _pair_groups(state)
+        # Who waits for another's verdict need not, once nothing else is left to ask.
+        groups = groups or _pair_groups(state, hurried=Standing.WAITING)
     return tuple(groups)
 
 
@@ -58,14 +60,14 @@ def _alone_groups(state: State) -> list[Group]:
     return [Group(Level.ALONE, (name,), name) for name, where in found.items() if where in open_]
 
 
-def _pair_groups(state: State) -> list[Group]:
+def _pair_groups(state: State, hurried: Standing | None = None) -> list[Group]:
     alone = alone_standings(state)
     where = {
-        name: standing
+        name: Standing.SUSPECT if standing is hurried else standing
         for name, standing in standings(state).items()
         if alone[name] is Standing.GOOD
     }
-    ballots = pair_ballots(state.history)
+    ballots = pair_ballots(state)
     return _Round(state, where, ballots).groups()
 
 

@@ -6,17 +6,17 @@ GPUs of its own. A pooled number could not name the rail, so each rail is a laun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from recovery.mesh.ballots import (
     Ballot,
-    Key,
     Standing,
     pair_ballots,
     risk_of,
     standing_of,
     standings,
 )
+from recovery.mesh.folding import fold
 from recovery.mesh.order import shuffled
 from recovery.mesh.pairing import Pool
 from recovery.mesh.words import Group, Level, State
@@ -26,23 +26,20 @@ def rail_groups(state: State) -> tuple[Group, ...]:
     """The groups of the next round of rails; none when every rail is decided or not asked."""
     if Level.RAILS not in state.options.levels:
         return ()
-    where = standings(state)
-    ballots = pair_ballots(state.history)
+    order = shuffled((m.name for m in state.members), state.options.seed, len(state.history))
     rails = range(state.options.n_rails)
-    return tuple(g for rail in rails for g in _groups_of(state, where, ballots, rail))
+    return tuple(g for rail in rails for g in _groups_of(state, rail, order))
 
 
-def _groups_of(
-    state: State, where: Mapping[str, Standing], ballots: Mapping[Key, Ballot], rail: int
-) -> list[Group]:
-    found = rail_standings(state, where, ballots, rail)
-    salt = (state.options.seed, len(state.history), "rail")
-    fresh = shuffled(_at(found, Standing.FRESH), *salt)
-    suspects = shuffled(_at(found, Standing.SUSPECT), *salt)
-    good = shuffled(_at(found, Standing.GOOD), *salt)
+def _groups_of(state: State, rail: int, order: Sequence[str]) -> list[Group]:
+    found, ballots = rail_standings(state)[rail], pair_ballots(state)
+    fresh, suspects, good = (
+        [name for name in order if found.get(name) is standing]
+        for standing in (Standing.FRESH, Standing.SUSPECT, Standing.GOOD)
+    )
     pool = Pool({member.name: member.leaf for member in state.members})
     if not good:
-        return [] if suspects else _first_pairs(where, fresh, rail)
+        return [] if suspects else _first_pairs(standings(state), fresh, rail)
     pool.add(good)
     groups = []
     for name in (*fresh, *suspects):
@@ -65,24 +62,25 @@ def _first_pairs(where: Mapping[str, Standing], fresh: list[str], rail: int) -> 
     return [Group(Level.RAILS, pair, "", rail) for pair in pairs]
 
 
-def rail_standings(
-    state: State, where: Mapping[str, Standing], ballots: Mapping[Key, Ballot], rail: int
-) -> dict[str, Standing]:
-    """Where each node's rail stands; nodes that were convicted by pairs take part too."""
-    risk = risk_of(ballots, len(state.members), rail=rail)
+@fold(Level.ALONE, Level.PAIRS, Level.SUSPECTS, Level.RAILS)
+def rail_standings(state: State) -> tuple[dict[str, Standing], ...]:
+    """Where each node's rails stand, by rail; nodes convicted by pairs take part too."""
+    where, ballots = standings(state), pair_ballots(state)
     asked = (Standing.GOOD, Standing.CONVICTED, Standing.TIED)
-    names = (member.name for member in state.members if where[member.name] in asked)
-    return {name: standing_of(ballots, (name, rail), risk) for name in names}
+    names = [member.name for member in state.members if where[member.name] in asked]
+    risks = [risk_of(state, rail=rail) for rail in range(state.options.n_rails)]
+    return tuple(
+        {name: standing_of(ballots, (name, rail), risk) for name in names}
+        for rail, risk in enumerate(risks)
+    )
 
 
 def bad_rails(state: State) -> dict[str, tuple[int, ...]]:
     """The convicted rails of each node."""
     if Level.RAILS not in state.options.levels:
         return {}
-    where = standings(state)
-    ballots = pair_ballots(state.history)
     found: dict[str, tuple[int, ...]] = {}
-    for rail in range(state.options.n_rails):
-        for name in _at(rail_standings(state, where, ballots, rail), Standing.CONVICTED):
+    for rail, standing in enumerate(rail_standings(state)):
+        for name in _at(standing, Standing.CONVICTED):
             found[name] = (*found.get(name, ()), rail)
     return found

@@ -91,8 +91,8 @@ def node_verdicts(state: State) -> tuple[NodeVerdict, ...]:
     """A verdict for every member."""
     seen = _Seen(
         state,
-        alone_ballots(state.history),
-        pair_ballots(state.history),
+        alone_ballots(state),
+        pair_ballots(state),
         alone_standings(state),
         standings(state),
         bad_rails(state),
@@ -269,7 +269,7 @@ def pair_faults(state: State) -> tuple[PairFault, ...]:
 
     One failure may be chance (one in a hundred): it is told, and drains nobody.
     """
-    ballots = pair_ballots(state.history)
+    ballots = pair_ballots(state)
     return tuple(_clean_failures(state, ballots))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from typing import Any
 
 
 class Level(IntEnum):
@@ -115,14 +116,23 @@ class Played:
     results: tuple[Result, ...]
 
 
+Fold = tuple[str, frozenset[Level]]  # its name, and the levels whose tests it looks at
+
+
 @dataclass(frozen=True, slots=True)
 class State:
-    """All there is to know: members, options and what was played. Everything else is a fold."""
+    """All there is to know: members, options and what was played. Everything else is a fold.
+
+    ``folds`` keeps what was concluded from it (`recovery.mesh.folding`).
+    """
 
     members: tuple[Member, ...]
     options: Options = field(default_factory=Options)
     history: tuple[Played, ...] = ()
+    folds: dict[Fold, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def after(self, played: Played) -> State:
-        """The state with one more round."""
-        return replace(self, history=(*self.history, played))
+        """The state with one more round; what that round says nothing about stays concluded."""
+        asked = {group.level for group in played.round.groups}
+        kept = {key: found for key, found in self.folds.items() if not key[1] & asked}
+        return State(self.members, self.options, (*self.history, played), kept)

@@ -160,6 +160,34 @@ def test_a_returning_node_is_tested_with_good_partners_only():
     assert len(tests) <= 4
 
 
+def test_the_partner_of_a_bad_node_waits_for_its_conviction_and_costs_no_more_tests():
+    nodes = members(8)
+    guilty = "n0003"
+
+    state = climbed(nodes, Fabric(bad=frozenset({guilty})))
+    by_node, _ = concluded(nodes, Fabric(bad=frozenset({guilty})))
+
+    first = next(g for g in state.history[1].round.groups if guilty in g.nodes)
+    (partner,) = set(first.nodes) - {guilty}
+    asked = [g for p in state.history for g in p.round.groups if g.subject == partner]
+    assert [g.level for g in asked] == [Level.ALONE, Level.SUSPECTS]
+    assert by_node[partner].kind is Kind.HEALTHY
+    assert len(state.history) == 4
+
+
+def test_a_round_about_rails_leaves_what_nodes_were_found_to_be():
+    state = start(members(8), Options(levels=EVERY))
+    kept = []
+    while (played := next_round(state)) is not None:
+        state = record(state, played, [Fabric().play(g) for g in played.groups])
+        if played.stage == "rails":
+            kept.append({name.rpartition(".")[2] for name, _ in state.folds})
+
+    assert kept
+    assert all({"standings", "failed_across"} <= names for names in kept)
+    assert not any("pair_ballots" in names for names in kept)
+
+
 def test_a_late_node_is_tested_from_the_next_round_on():
     state = start(members(4), Options())
     played = next_round(state)

@@ -1,0 +1,44 @@
+"""What a node says that it has, and who differs from the others."""
+
+from recovery.mesh.probe import Probe, odd_ones, read_probe, strange_hcas
+
+SAID = """tool all_reduce_perf /opt/nccl-tests/all_reduce_perf
+tool mpirun /usr/bin/mpirun
+sum all_reduce_perf 1234abcd  -
+mpi mpirun (Open MPI) 4.1.4
+hca mlx5_0
+hca mlx5_1
+key ssh-ed25519 AAAA root@node01
+leaf leaf3
+something else
+"""
+
+
+def test_every_line_is_read_by_its_kind():
+    probe = read_probe(SAID)
+
+    assert probe.has("mpirun")
+    assert not probe.has("srun")
+    assert probe.hcas == ("mlx5_0", "mlx5_1")
+    assert (probe.leaf, probe.mpi) == ("leaf3", "mpirun (Open MPI) 4.1.4")
+    assert probe.digests == {"all_reduce_perf": "1234abcd"}
+
+
+def test_a_node_that_says_nothing_has_nothing():
+    assert read_probe("") == Probe()
+
+
+def test_who_has_another_version_than_most_is_named():
+    probes = {f"n{i}": Probe(mpi="4.1.4", digests={"p": "a"}) for i in range(3)}
+    probes["n3"] = Probe(mpi="5.0.1", digests={"p": "b"})
+
+    assert [(o.node, "4.1.4" in o.finding or "p" in o.finding) for o in odd_ones(probes)] == [
+        ("n3", True), ("n3", True)]  # fmt: skip
+
+
+def test_hca_names_are_prefixes_unless_exact_and_unknown_devices_are_no_fault():
+    assert strange_hcas("mlx5_0,mlx5_9:1", ["mlx5_0", "mlx5_1"]) == ("mlx5_9",)
+    assert strange_hcas("mlx5", ["mlx5_0"]) == ()
+    assert strange_hcas("=mlx5", ["mlx5_0"]) == ("mlx5",)
+    assert strange_hcas("^mlx5_7", ["mlx5_0"]) == ()
+    assert strange_hcas("mlx5_0", []) == ()
