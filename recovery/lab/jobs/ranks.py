@@ -1,5 +1,6 @@
 """Ranks that talk over TCP: everyone sends its part to rank 0 and gets the sum back."""
 
+import errno
 import os
 import socket
 import struct
@@ -25,7 +26,7 @@ class Ranks:
 
     def _gather_peers(self, address, port):
         peers = {}
-        with socket.create_server((address, port)) as listener:
+        with self._listener(address, port) as listener:
             listener.settimeout(_PATIENCE_S)
             while len(peers) < self.size - 1:
                 link, _ = listener.accept()
@@ -33,6 +34,17 @@ class Ranks:
                 (rank,) = struct.unpack("<i", _receive(link, 4))
                 peers[rank] = link
         return [peers[r] for r in sorted(peers)]
+
+    def _listener(self, address, port):
+        """The port of rank 0; somebody's connection may have borrowed it for a moment."""
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            try:
+                return socket.create_server((address, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE or time.monotonic() > until:
+                    raise
+                time.sleep(_RETRY_S)
 
     def _join(self, address, port):
         until = time.monotonic() + _PATIENCE_S
