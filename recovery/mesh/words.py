@@ -105,6 +105,7 @@ class Result:
     blamed: tuple[str, ...] = ()
     duration_s: float = 0.0
     evidence: str = ""  # digest of the raw output
+    status: int | None = None  # exit status of the test; None where it did not end by itself
     size_bytes: int = 0  # of that output
 
 

@@ -13,7 +13,7 @@ from recovery.mesh.words import Outcome, Result, Round, State
 from recovery.model.output import Command
 from recovery.reading.nccl_size import rate_word
 from recovery.steps.mesh.setting import Setting
-from recovery.steps.mesh.testing import HANG, tested
+from recovery.steps.mesh.testing import HANG, expected, tested
 
 FIRST_LIMIT_S = 60.0  # a test of the first round; later ones get 3 x the median of those before
 MOST_LIMIT_S = 600.0  # a round in which nothing ended in time is played again with more, up to this
@@ -115,6 +115,8 @@ def facts_of(setting: Setting, played: Round, result: Result) -> Mapping[str, ob
         "finding": "" if result.outcome is Outcome.PASS else result.finding,
         "code": result.code,
         "blamed": list(result.blamed),
+        "status": result.status,
+        "expect": dict(expected(setting, group)),
         "duration_s": result.duration_s,
         "evidence": result.evidence,
     }

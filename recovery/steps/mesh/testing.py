@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from recovery.checks.nccl_result import NCCL_RESULT
@@ -89,7 +89,14 @@ def concluded(setting: Setting, group: Group, outputs: Sequence[Output]) -> Resu
     kept = setting.world.keep("mesh", raw)
     longest = max(output.duration_s for output in outputs)
     result = _not_run(group, outputs) or _hung(group, outputs) or _judged(setting, group, outputs)
-    return replace(result, duration_s=longest, evidence=kept.digest, size_bytes=kept.size_bytes)
+    ended = {output.exit_status for output in outputs}
+    return replace(
+        result,
+        duration_s=longest,
+        evidence=kept.digest,
+        size_bytes=kept.size_bytes,
+        status=outputs[0].exit_status if None not in ended else None,
+    )
 
 
 def _not_run(group: Group, outputs: Sequence[Output]) -> Result | None:
@@ -123,21 +130,27 @@ def _hung(group: Group, outputs: Sequence[Output]) -> Result | None:
     return Result(group=group, outcome=Outcome.BROKEN, finding=words, code=HANG)
 
 
-def _judged(setting: Setting, group: Group, outputs: Sequence[Output]) -> Result:
+def expected(setting: Setting, group: Group) -> Mapping[str, object]:
+    """What the test is held against besides the profile."""
     launch = setting.launch(group)
-    raw = {
-        **setting.world.profile(setting.nodes[group.nodes[0]]),
+    return {
         "nodes": len(group.nodes),
         "expected_gpus": launch.gpus,
         "algorithm": launch.algorithm,
     }
+
+
+def _judged(setting: Setting, group: Group, outputs: Sequence[Output]) -> Result:
+    raw = {**setting.world.profile(setting.nodes[group.nodes[0]]), **expected(setting, group)}
     errors = "".join(output.error_text for output in outputs)
     first = outputs[0]
     judged = judge_one(NCCL_RESULT, Printed(first.text, errors, first.exit_status), raw)
-    return _result(group, judged, setting)
+    hosts = {setting.host(name): name for name in group.nodes}
+    return result_of(group, judged, hosts)
 
 
-def _result(group: Group, judged: Judged, setting: Setting) -> Result:
+def result_of(group: Group, judged: Judged, hosts: Mapping[str, str]) -> Result:
+    """What a judged output says about its group; ``hosts`` are nodes by their launcher's names."""
     worst = judged.verdict.worst
     speed = judged.facts.get("busbw_at_max")
     return Result(
@@ -147,7 +160,7 @@ def _result(group: Group, judged: Judged, setting: Setting) -> Result:
         finding=worst.finding,
         remedy=worst.remedy,
         code=worst.code,
-        blamed=_blamed(group, judged, setting),
+        blamed=_blamed(group, judged, hosts),
     )
 
 
@@ -164,9 +177,9 @@ def _outcome(judged: Judged) -> Outcome:
     return Outcome.SLOW if judged.parsed.complete else Outcome.BROKEN
 
 
-def _blamed(group: Group, judged: Judged, setting: Setting) -> tuple[str, ...]:
+def _blamed(group: Group, judged: Judged, hosts: Mapping[str, str]) -> tuple[str, ...]:
     launcher = judged.parsed.launcher if judged.parsed is not None else None
     if launcher is None or launcher.kind not in _OWN_FAULT:
         return ()
-    named = {setting.host(name): name for name in group.nodes} | {n: n for n in group.nodes}
+    named = {**hosts, **{name: name for name in group.nodes}}
     return (named[launcher.node],) if launcher.node in named else group.nodes[:1]

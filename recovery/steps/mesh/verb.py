@@ -56,7 +56,7 @@ def _node_result(name: str, one: NodeVerdict | None, climbed: Climb) -> NodeResu
     setting = climbed.setting
     if one is None:
         return NodeResult(node=name, verdict=Verdict((setting.untested[name],)))
-    findings = [_finding(one), *_risen(name, climbed), *setting.odd.get(name, ())]
+    findings = [finding_of(one), *_risen(name, climbed), *setting.odd.get(name, ())]
     if setting.no_pairs is not None:
         findings.append(setting.no_pairs)
     return NodeResult(
@@ -84,7 +84,8 @@ def _risen(name: str, climbed: Climb) -> Iterable[Finding]:
         yield told(words, remedy=remedy, component=rise.component, code="mesh.counters")
 
 
-def _finding(one: NodeVerdict) -> Finding:
+def finding_of(one: NodeVerdict) -> Finding:
+    """What the mesh concludes about a node, as a finding of the step."""
     match one.kind:
         case Kind.HEALTHY:
             return passed(one.finding, code="mesh.healthy")

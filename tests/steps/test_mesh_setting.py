@@ -1,0 +1,171 @@
+"""What a mesh finds before its first test: tools, versions, names, leaves, who is in question."""
+
+from dataclasses import replace
+
+import pytest
+
+from recovery.errors import InputError
+from recovery.model.node import Node
+from recovery.model.verdict import Level
+from recovery.steps.mesh import MESH, MeshParams, rejudged
+from tests.fakes import FakeTransport, FakeWorld, a_step, finished
+from tests.steps.test_mesh import NODES, PROBED, PROFILE, nodes_of, speed
+
+NO_MPI = "tool all_reduce_perf /usr/bin/all_reduce_perf\n"
+
+
+def meshed(probed, nodes=NODES, answer=None, files=None, **params):
+    """A mesh over nodes that have what ``probed`` says of each (all the same, if a text)."""
+    tests = answer or speed()
+
+    def run(node, command):
+        if "command -v" in command.line:
+            return finished(probed if isinstance(probed, str) else probed.get(node.name, PROBED))
+        if "/proc/net/snmp" in command.line:
+            return finished("")
+        return tests(nodes_of(node, command))
+
+    world = FakeWorld(
+        transport=FakeTransport(run),
+        profiles=PROFILE,
+        step=a_step("mesh", timeout_s=1800),
+        files=files or {},
+    )
+    return MESH.run(MeshParams(**params), nodes, world), world
+
+
+def worst(result, node):
+    return result.nodes[node].verdict.worst
+
+
+def noted(world, kind):
+    return [facts for one, _, facts in world.notes if one == kind]
+
+
+def test_without_mpi_and_torch_nodes_are_tested_alone_and_pairs_are_unknown():
+    result, world = meshed(NO_MPI)
+
+    assert {worst(result, n.name).level for n in NODES} == {Level.UNKNOWN}
+    assert "no mpirun and no torch" in worst(result, "node1").finding
+    assert "install Open MPI or torch" in worst(result, "node1").remedy
+    assert {facts["level"] for facts in noted(world, "mesh.test")} == {"alone"}
+
+
+def test_where_mpi_is_missing_on_some_only_these_are_unknown():
+    result, _ = meshed({"node4": NO_MPI})
+
+    assert worst(result, "node4").finding.startswith("not on this node: mpirun")
+    assert {worst(result, n.name).level for n in NODES if n.name != "node4"} == {Level.PASS}
+
+
+def test_another_build_or_mpi_is_a_warning_for_that_node():
+    result, _ = meshed(
+        {n.name: f"{PROBED}sum all_reduce_perf aaaa  -\n" for n in NODES}
+        | {"node2": PROBED.replace("4.1.4", "5.0.1") + "sum all_reduce_perf bbbb  -\n"}
+    )
+
+    odd = [f for f in result.nodes["node2"].verdict.findings if f.code == "mesh.version"]
+    assert [f.level for f in odd] == [Level.WARN, Level.WARN]
+    assert "build of all_reduce_perf" in odd[0].finding + odd[1].finding
+    assert worst(result, "node1").level is Level.PASS
+
+
+def test_a_name_of_no_device_in_nccl_ib_hca_is_a_warning_with_what_there_is():
+    result, _ = meshed(f"{PROBED}hca mlx5_0\nhca mlx5_1\n", env={"NCCL_IB_HCA": "mlx5_0,mlx4_0"})
+
+    assert worst(result, "node1").finding == (
+        "NCCL_IB_HCA names mlx4_0; the node has mlx5_0, mlx5_1"
+    )
+
+
+def test_a_launcher_that_fails_is_no_vote_against_anybody():
+    def answer(nodes):
+        if "node3" in nodes and len(nodes) > 1:
+            return finished(
+                status=1, stderr="ssh: connect to host node3 port 22: Connection refused\n"
+                "ORTE was unable to reliably start one or more daemons.\n",
+            )  # fmt: skip
+        return speed()(nodes)
+
+    result, _ = meshed(PROBED, answer=answer)
+
+    assert worst(result, "node3").level is Level.UNKNOWN
+    assert worst(result, "node3").remedy
+    assert Level.FAIL not in {worst(result, n.name).level for n in NODES}
+
+
+def test_only_the_nodes_in_question_are_tested_with_good_partners():
+    result, world = meshed(PROBED, only="node1")
+
+    tests = noted(world, "mesh.test")
+    assert all("node1" in facts["group"] for facts in tests)
+    assert len(tests) == 2
+    assert {worst(result, n.name).level for n in NODES} == {Level.PASS}
+
+
+def test_leaves_come_from_the_file_the_step_names():
+    _, world = meshed(
+        PROBED, leaves="leaves.txt", files={"leaves.txt": b"node[1-4] east\nnode[5-8] west\n"}
+    )
+
+    (plan,) = noted(world, "mesh.plan")
+    assert {leaf for _, leaf, _ in plan["members"]} == {"east", "west"}
+
+
+def test_a_leaf_file_that_says_nothing_is_our_mistake():
+    with pytest.raises(InputError, match=r"leaves\.txt: no leaf of any node"):
+        meshed(PROBED, leaves="leaves.txt", files={"leaves.txt": b"\n"})
+
+
+def test_a_kept_mesh_gives_the_same_verdicts_again_and_others_by_other_rules():
+    result, world = meshed(PROBED, answer=speed("node3"))
+    (plan,), tests = noted(world, "mesh.plan"), noted(world, "mesh.test")
+
+    def kept(digest):
+        return world.evidence[digest].decode() if digest in world.evidence else None
+
+    lenient = [{**row, "value": 90} for row in PROFILE["busbw"]]
+    same = rejudged(plan, tests, lambda _: PROFILE, kept)
+    other = rejudged(plan, tests[:12], lambda _: {**PROFILE, "busbw": lenient[:1]}, kept)
+
+    assert {n: f.level for n, f in same.items()} == {
+        n: r.verdict.level for n, r in result.nodes.items()
+    }
+    assert same["node3"].finding == worst(result, "node3").finding
+    assert other["node3"].level is not Level.FAIL
+
+
+def test_what_is_gone_from_the_evidence_stays_as_it_was_concluded():
+    result, world = meshed(PROBED, answer=speed("node3"))
+    (plan,), tests = noted(world, "mesh.plan"), noted(world, "mesh.test")
+
+    again = rejudged(plan, tests, lambda _: {}, lambda _: None)
+
+    assert again["node3"].level is Level.FAIL
+    assert again["node3"].finding == worst(result, "node3").finding
+
+
+def test_torch_is_asked_of_the_python_that_the_inventory_names():
+    nodes = tuple(
+        replace(n, variables={"torch_python": "/opt/t/bin/python", "expected_gpus": 1})
+        for n in NODES[:2]
+    )
+
+    result, world = meshed(PROBED, nodes=nodes, runner="torch")
+
+    assert any("/opt/t/bin/python -c" in line for _, line in world.transport.asked)
+    assert "name the Python that has it with torch_python" in worst(result, "node1").remedy
+
+
+def test_a_node_that_cannot_be_asked_is_unknown_and_takes_no_part():
+    def run(node, command):
+        if node.name == "node2":
+            return finished(status=1, stderr="sh: no")
+        return finished(PROBED) if "command -v" in command.line else finished("")
+
+    world = FakeWorld(transport=FakeTransport(run), profiles=PROFILE, step=a_step("mesh"))
+
+    result = MESH.run(MeshParams(levels=("alone",)), (Node("node1"), Node("node2")), world)
+
+    assert "could not be asked" in worst(result, "node2").finding
+    assert all(facts["group"] == ["node1"] for facts in noted(world, "mesh.test"))
