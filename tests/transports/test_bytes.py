@@ -64,11 +64,11 @@ def test_bytes_that_are_no_text_survive(place: Place, transport: Transport) -> N
 def test_a_background_child_that_keeps_the_output_does_not_hold_the_step(
     place: Place, transport: Transport
 ) -> None:
-    output = transport.run(place.node, Command("sleep 8 & echo done", timeout_s=30))
+    output = transport.run(place.node, Command("sleep 60 & echo done", timeout_s=120))
 
     assert output.ok
     assert output.stdout == b"done\n"
-    assert output.duration_s < 6
+    assert output.duration_s < 40
     assert "background process" in output.reason
 
 
@@ -150,9 +150,9 @@ def test_a_command_is_told_of_an_interrupt(place: Place, transport: Transport) -
 
 
 def test_output_that_never_ends_is_cut_at_the_limit(place: Place, transport: Transport) -> None:
-    output = transport.run(place.node, Command("exec cat /dev/zero", timeout_s=1.5, grace_s=6))
+    output = transport.run(place.node, Command("exec cat /dev/zero", timeout_s=4, grace_s=20))
 
     assert output.ending is Ending.TIMEOUT
     assert output.trouble == ""
     assert output.stdout_dropped > 0
-    assert output.duration_s < 7
+    assert output.duration_s < 30

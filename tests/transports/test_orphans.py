@@ -38,7 +38,7 @@ class Started:
         self.outputs: dict[str, Output] = {}
         self.threads = []
         for shape, line in SHAPES.items():
-            command = Command(line.format(n=self.word), timeout_s=timeout_s, grace_s=8)
+            command = Command(line.format(n=self.word), timeout_s=timeout_s, grace_s=10)
             work = threading.Thread(target=self._run, args=(place, transport, shape, command))
             work.start()
             self.threads.append(work)
@@ -52,12 +52,12 @@ class Started:
 
     def ended(self) -> dict[str, Output]:
         for thread in self.threads:
-            thread.join(30)
+            thread.join(120)
         return self.outputs
 
 
 def test_nothing_is_left_after_the_limit(place: Place, transport: Transport) -> None:
-    started = Started(place, transport, timeout_s=4)
+    started = Started(place, transport, timeout_s=5)
 
     outputs = started.ended()
 
@@ -72,7 +72,7 @@ def test_nothing_is_left_after_stop(place: Place, transport: Transport) -> None:
     started = Started(place, transport, timeout_s=100)
     assert until(started.all_run), processes_with(started.word)
 
-    transport.stop(8)
+    transport.stop(30)
 
     outputs = started.ended()
     assert processes_with(started.word) == []

