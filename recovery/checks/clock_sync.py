@@ -11,8 +11,9 @@ from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, warned
+from recovery.reading.content import told_by
 from recovery.reading.expecting import number
-from recovery.reading.sections import asking, begins_with, pairs, read_sections
+from recovery.reading.sections import asking, pairs, read_sections
 
 _START = "systemctl restart chronyd (or ntpd, systemd-timesyncd); is its server reachable?"
 _STEP = (
@@ -134,9 +135,8 @@ CLOCK_SYNC = Check(
     judge=_judge,
     facts=_facts,
     alike=lambda seen: {"time service": seen.service},
-    recognises=lambda printed: (
-        begins_with(printed, "chronyc")
-        or (any(tool in printed.command for tool in ("chronyc", "ntpq", "timedatectl")))
+    recognises=told_by(
+        "chronyc|ntpq|timedatectl", begins=r"## chronyc|Reference ID\s*: [0-9A-F]{8}"
     ),
     needs="chronyc (package chrony), ntpq (ntp) or timedatectl (systemd)",
     expects=("clock_offset_max_s",),

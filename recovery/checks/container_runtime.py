@@ -11,8 +11,9 @@ from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, single, unknown, verdict
+from recovery.reading.content import told_by
 from recovery.reading.expecting import word
-from recovery.reading.sections import asking, begins_with, pairs, read_sections
+from recovery.reading.sections import asking, pairs, read_sections
 
 _PARTS = {
     "toolkit": "nvidia-container-cli --version 2>&1",
@@ -108,9 +109,7 @@ CONTAINER_RUNTIME = Check(
     judge=_judge,
     facts=_facts,
     alike=_alike,
-    recognises=lambda printed: (
-        begins_with(printed, "toolkit") or ("nvidia-container-cli" in printed.command)
-    ),
+    recognises=told_by(r"nvidia-container-cli", begins=r"## toolkit"),
     needs="docker, containerd, enroot or apptainer, and nvidia-container-toolkit",
     expects=("container_runtime",),
 )

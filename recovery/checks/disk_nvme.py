@@ -7,6 +7,7 @@ from typing import Any
 
 from recovery.model.check import Check
 from recovery.model.verdict import Verdict, failed, single, unknown, verdict
+from recovery.reading.content import told_by
 from recovery.reading.disk_findings import of_disks
 from recovery.reading.disks import Disk, read_disks
 from recovery.reading.expecting import number
@@ -41,7 +42,10 @@ DISK_NVME = Check(
     judge=_judge,
     facts=_facts,
     alike=lambda seen: {"NVMe disks": sum("*" not in d.name for d in seen)},
-    recognises=lambda printed: "nvme smart-log" in printed.command,
+    recognises=told_by(
+        "nvme smart-log",
+        begins=r"## /dev/nvme|Smart Log for NVME device|nvme: (?:command )?not found",
+    ),
     needs_root=True,
     needs="nvme (package nvme-cli)",
     expects=("expected_nvme",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from recovery.model.check import Check
 from recovery.model.verdict import Verdict, single, unknown, verdict
+from recovery.reading.content import told_by
 from recovery.reading.disk_findings import of_disks
 from recovery.reading.disks import Disk, read_disks
 from recovery.reading.sections import looping
@@ -26,7 +27,7 @@ DISK_SMART = Check(
     expect=lambda raw: None,
     judge=_judge,
     facts=lambda seen: {"disks": {d.name: d.healthy for d in seen}},
-    recognises=lambda printed: "smartctl" in printed.command,
+    recognises=told_by("smartctl", begins=r"smartctl (?:pre-)?\d|smartctl: (?:command )?not found"),
     needs_root=True,
     needs="smartctl (package smartmontools)",
 )

@@ -11,8 +11,9 @@ from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, verdict, warned
+from recovery.reading.content import told_by
 from recovery.reading.expecting import flag
-from recovery.reading.sections import asking, begins_with, read_sections
+from recovery.reading.sections import asking, read_sections
 
 _PEER = ("nvidia_peermem", "nv_peer_mem")
 _COPY = ("gdrdrv",)
@@ -108,9 +109,9 @@ DRIVER_MODULES = Check(
     judge=_judge,
     facts=_facts,
     alike=_alike,
-    recognises=lambda printed: (
-        begins_with(printed, "modules")
-        or (any(w in printed.command for w in ("/proc/modules", "/sys/module/")))
+    recognises=told_by(
+        r"/proc/modules|/sys/module/",
+        begins=r"## modules|\w+ \d+ \d+ (?:-|[\w,]+,) (?:Live|Loading|Unloading) 0x",
     ),
     needs="the kernel's /proc/modules",
     expects=("gpudirect",),

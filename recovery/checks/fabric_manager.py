@@ -20,8 +20,9 @@ from recovery.model.verdict import (
     verdict,
     warned,
 )
+from recovery.reading.content import told_by
 from recovery.reading.expecting import flag, word
-from recovery.reading.sections import asking, begins_with, pairs, read_sections
+from recovery.reading.sections import asking, pairs, read_sections
 
 _START = "systemctl restart nvidia-fabricmanager with the GPUs idle; journalctl -u it says why"
 _SAME = "install the fabric manager of exactly the driver's version, restart it, reset the GPUs"
@@ -130,9 +131,7 @@ FABRIC_MANAGER = Check(
     judge=_judge,
     facts=_facts,
     alike=lambda seen: {"fabric manager": seen.version},
-    recognises=lambda printed: (
-        begins_with(printed, "service") or ("fabricmanager" in printed.command)
-    ),
+    recognises=told_by(r"fabricmanager", begins=r"## service"),
     needs="systemctl (systemd), nv-fabricmanager (package nvidia-fabricmanager)",
     expects=("fabric_manager", "expected_gpu_link"),
 )

@@ -11,8 +11,9 @@ from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, verdict, warned
+from recovery.reading.content import told_by
 from recovery.reading.expecting import wanted
-from recovery.reading.sections import asking, begins_with, read_sections
+from recovery.reading.sections import asking, read_sections
 
 _ABSENT = "systemctl status of its mount unit; mount it by hand to see why; is its server up?"
 _READ_ONLY = (
@@ -128,8 +129,8 @@ FS_MOUNTS = Check(
     judge=_judge,
     facts=_facts,
     alike=_shared,
-    recognises=lambda printed: (
-        begins_with(printed, "mounts") or ("/proc/mounts" in printed.command)
+    recognises=told_by(
+        r"/proc/mounts", begins=r"## mounts|(?:sysfs|proc|udev|devtmpfs) /\w+ \w+ r[wo],"
     ),
     needs="the kernel's /proc/mounts",
     expects=("expected_mounts", "read_only_mounts"),

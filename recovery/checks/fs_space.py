@@ -11,9 +11,10 @@ from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Level, Verdict, failed, unknown, verdict
+from recovery.reading.content import told_by
 from recovery.reading.expecting import number
 from recovery.reading.nccl_size import size_bytes
-from recovery.reading.sections import asking, begins_with, read_sections
+from recovery.reading.sections import asking, read_sections
 
 _ROW = re.compile(r"(\S.*?)\s+(\d+|-)\s+(\d+|-)\s+(-?\d+|-)\s+(\d+%|-)\s+(/.*)")
 _TROUBLE = re.compile(r"df: '?(/[^':]*)'?: (.*)")
@@ -133,9 +134,8 @@ FS_SPACE = Check(
     expect=_expect,
     judge=_judge,
     facts=_facts,
-    recognises=lambda printed: (
-        begins_with(printed, "space")
-        or (printed.command.startswith("df ") or "df -Pk 2>&1" in printed.command)
+    recognises=told_by(
+        r"^df |df -Pk 2>&1", begins=r"## space|Filesystem +1(?:024|K)-blocks +Used +Available"
     ),
     needs="df (coreutils)",
     expects=("disk_full_pct", "least_free"),

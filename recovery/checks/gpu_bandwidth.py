@@ -9,6 +9,7 @@ from typing import Any
 from recovery.model.check import Check
 from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, warned
 from recovery.reading.agreement import SHARE, far_below
+from recovery.reading.content import told_by
 from recovery.reading.expecting import number
 from recovery.reading.nvbandwidth import Bandwidths, read_nvbandwidth
 
@@ -99,7 +100,7 @@ GPU_BANDWIDTH = Check(
     judge=_judge,
     facts=_facts,
     compare=_compare,
-    recognises=lambda printed: "nvbandwidth" in printed.command,
+    recognises=told_by("nvbandwidth", begins=r"nvbandwidth (?:Version|v\d)"),
     needs="nvbandwidth (NVIDIA/nvbandwidth, built with CUDA)",
     expects=("h2d_gb_per_s", "d2h_gb_per_s"),
     timeout_s=300.0,

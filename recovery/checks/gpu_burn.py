@@ -13,6 +13,7 @@ from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, warned
 from recovery.reading.agreement import SHARE, far_below
+from recovery.reading.content import told_by
 from recovery.reading.expecting import number
 from recovery.reading.plain import plain_lines, short_lines
 
@@ -127,7 +128,9 @@ GPU_BURN = Check(
     judge=_judge,
     facts=_facts,
     compare=_compare,
-    recognises=lambda printed: "dcgmproftester" in printed.command,
+    recognises=told_by(
+        "dcgmproftester", begins=r"Skipping CreateDcgmGroups|Worker \d+:\d+ ?\[1004\]:"
+    ),
     needs="dcgmproftester12 (package datacenter-gpu-manager-4-cuda12)",
     expects=("tensor_gflop_per_s", "expected_gpus"),
     timeout_s=240.0,

@@ -81,7 +81,7 @@ def _facts(seen: Snapshot) -> Mapping[str, Any]:
 
 
 def _recognises(printed: Printed) -> bool:
-    if "clocks.max.sm" not in printed.command:
+    if "clocks.max.sm" not in (printed.command or printed.text.partition("\n")[0]):
         return False
     try:
         return read_smi(without_end(printed)).form is Form.CSV

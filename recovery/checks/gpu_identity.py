@@ -117,7 +117,7 @@ def _facts(seen: Snapshot) -> Mapping[str, Any]:
 
 
 def _recognises(printed: Printed) -> bool:
-    if "vbios_version" not in printed.command:
+    if "vbios_version" not in (printed.command or printed.text.partition("\n")[0]):
         return False
     try:
         return read_smi(without_end(printed)).form is Form.CSV

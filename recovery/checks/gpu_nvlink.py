@@ -11,6 +11,7 @@ from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, warned
 from recovery.reading import cell
+from recovery.reading.nvlink_errors import is_nvlink_errors
 from recovery.reading.smi import read_smi
 from recovery.reading.smi_findings import cut_short, of_trouble
 from recovery.reading.smi_words import Form, Gpu, Snapshot
@@ -49,7 +50,7 @@ def _parse(printed: Printed) -> Snapshot:
 
 
 def _recognises(printed: Printed) -> bool:
-    if "nvlink -e" in printed.command:
+    if is_nvlink_errors(printed):
         return False  # counters of errors, not states
     try:
         return read_smi(printed).form is Form.NVLINK

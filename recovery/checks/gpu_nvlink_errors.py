@@ -18,7 +18,7 @@ from recovery.model.verdict import (
     warned,
 )
 from recovery.reading.agreement import far_above
-from recovery.reading.nvlink_errors import LinkErrors, read_nvlink_errors
+from recovery.reading.nvlink_errors import LinkErrors, is_nvlink_errors, read_nvlink_errors
 from recovery.reading.sections import ended
 from recovery.reading.smi_findings import fold_gpus
 
@@ -121,7 +121,7 @@ GPU_NVLINK_ERRORS = Check(
     expect=_expect,
     judge=_judge,
     facts=_facts,
-    recognises=lambda printed: "nvidia-smi nvlink -e" in printed.command,
+    recognises=is_nvlink_errors,
     needs="nvidia-smi (the NVIDIA driver's user-space package)",
     expects=("expected_links",),
 )

@@ -9,8 +9,9 @@ from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, single, unknown, verdict
+from recovery.reading.content import told_by
 from recovery.reading.expecting import word
-from recovery.reading.sections import asking, begins_with, first_line, read_sections
+from recovery.reading.sections import asking, first_line, read_sections
 
 _PARTS = ("bios_vendor", "bios_version", "bios_date", "sys_vendor", "product_name", "board_name")
 _UPDATE = "update the firmware with the maker's tool, then power-cycle the node (cold)"
@@ -63,9 +64,7 @@ HOST_BIOS = Check(
     judge=_judge,
     facts=lambda seen: dict(seen.parts),
     alike=_alike,
-    recognises=lambda printed: (
-        begins_with(printed, "bios_vendor") or ("/sys/class/dmi/id" in printed.command)
-    ),
+    recognises=told_by(r"/sys/class/dmi/id", begins=r"## bios_vendor"),
     needs="the kernel's DMI tables (/sys/class/dmi)",
     expects=("bios_expected",),
 )

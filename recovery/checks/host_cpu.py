@@ -12,8 +12,9 @@ from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, verdict, warned
 from recovery.reading.cell import whole
+from recovery.reading.content import told_by
 from recovery.reading.expecting import number, word
-from recovery.reading.sections import asking, begins_with, pairs, read_sections
+from recovery.reading.sections import asking, pairs, read_sections
 
 _CPU = "/sys/devices/system/cpu"
 _EACH = f"cat {_CPU}/cpu[0-9]*/cpufreq/%s 2>/dev/null | sort | uniq -c"
@@ -137,7 +138,7 @@ HOST_CPU = Check(
     judge=_judge,
     facts=lambda seen: {key: value for key, value in _alike(seen).items() if value is not None},
     alike=_alike,
-    recognises=lambda printed: begins_with(printed, "lscpu") or ("lscpu" in printed.command),
+    recognises=told_by(r"lscpu", begins=r"## lscpu|Architecture:  +\S"),
     needs="lscpu (util-linux)",
     expects=("expected_cpus", "cpu_governor"),
 )

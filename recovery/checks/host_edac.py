@@ -10,8 +10,9 @@ from typing import Any
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, single, unknown, verdict, warned
+from recovery.reading.content import told_by
 from recovery.reading.expecting import number
-from recovery.reading.sections import asking, begins_with, read_sections
+from recovery.reading.sections import asking, read_sections
 
 _COUNT = re.compile(r"\S*?/(mc\d+)/(?:[\w.-]+/)?(ue|ce)(?:_noinfo)?_count:(\d+)")
 _BAD = "drain the node; name the module (ras-mc-ctl --layout, BMC event log) and replace it"
@@ -88,7 +89,7 @@ HOST_EDAC = Check(
     expect=lambda raw: number(raw, "edac_corrected_max"),
     judge=_judge,
     facts=_facts,
-    recognises=lambda printed: begins_with(printed, "edac") or ("/edac/" in printed.command),
+    recognises=told_by(r"/edac/", begins=r"## edac|/sys/devices/system/edac/mc/mc\d+/[uc]e_count:"),
     needs="the kernel's EDAC driver of the chipset",
     expects=("edac_corrected_max",),
 )

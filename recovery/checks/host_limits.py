@@ -10,8 +10,9 @@ from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, verdict, warned
+from recovery.reading.content import told_by
 from recovery.reading.expecting import number
-from recovery.reading.sections import asking, begins_with, first_line, read_sections
+from recovery.reading.sections import asking, first_line, read_sections
 
 _UNLIMITED = float("inf")
 _MOUNT = "/dev/shm"  # noqa: S108 - shared memory, no file of ours
@@ -110,7 +111,7 @@ HOST_LIMITS = Check(
     judge=_judge,
     facts=_facts,
     alike=_alike,
-    recognises=lambda printed: begins_with(printed, "locked") or ("ulimit -l" in printed.command),
+    recognises=told_by(r"ulimit -l", begins=r"## locked"),
     needs="df (coreutils)",
     expects=("expected_shm_gib",),
 )

@@ -11,8 +11,9 @@ from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, verdict, warned
 from recovery.reading.cell import whole
+from recovery.reading.content import told_by
 from recovery.reading.expecting import number
-from recovery.reading.sections import asking, begins_with, pairs, read_sections
+from recovery.reading.sections import asking, pairs, read_sections
 
 _MISSING = (
     "a memory module is missing or was left out at boot: read the BMC's event log and"
@@ -100,9 +101,7 @@ HOST_MEMORY = Check(
     judge=_judge,
     facts=_facts,
     alike=_alike,
-    recognises=lambda printed: (
-        begins_with(printed, "memory") or ("/proc/meminfo" in printed.command)
-    ),
+    recognises=told_by(r"/proc/meminfo", begins=r"## memory|MemTotal: +\d+ kB"),
     needs="the kernel's /proc/meminfo",
     expects=("expected_memory_gib", "expected_huge_pages"),
 )

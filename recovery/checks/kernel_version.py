@@ -10,8 +10,9 @@ from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Verdict, failed, verdict
+from recovery.reading.content import told_by
 from recovery.reading.expecting import wanted, word
-from recovery.reading.sections import asking, begins_with, first_line, read_sections
+from recovery.reading.sections import asking, first_line, read_sections
 
 _BOOT = (
     "boot the expected kernel: grubby --info=ALL or the boot menu of your image;"
@@ -84,10 +85,7 @@ KERNEL_VERSION = Check(
     judge=_judge,
     facts=_facts,
     alike=_alike,
-    recognises=lambda printed: (
-        begins_with(printed, "kernel")
-        or (printed.command.startswith(("uname", "echo '## kernel'")))
-    ),
+    recognises=told_by(r"^uname|^echo '## kernel'", begins=r"## kernel"),
     needs="uname (coreutils)",
     expects=("kernel_expected", "kernel_words"),
 )

@@ -241,12 +241,17 @@ def _failure_facts(result: NcclResult) -> dict[str, Any]:
     return facts
 
 
+# Any program ends so: without more words it says nothing of NCCL, nor of the node.
+_NAMELESS = re.compile(r"\s*(?:Segmentation fault|Bus error)(?: \(core dumped\))?\s*")
+
+
 def _recognises(printed: Printed) -> bool:
     if names_a_framework(printed.text):  # a training hangs in the same words, for other reasons
         return False
     if printed.command:
         return "_perf" in printed.command or printed.command.startswith(("mpirun", "mpiexec"))
-    return looks_like_nccl(f"{printed.text}\n{printed.error_text}")
+    said = f"{printed.text}\n{printed.error_text}"
+    return not _NAMELESS.fullmatch(said) and looks_like_nccl(said)
 
 
 NCCL_RESULT = Check(

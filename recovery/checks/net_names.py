@@ -11,6 +11,7 @@ from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, warned
+from recovery.reading.content import told_by
 from recovery.reading.expecting import wanted
 from recovery.reading.sections import looping, read_sections
 
@@ -93,7 +94,7 @@ NET_NAMES = Check(
     expect=lambda raw: wanted(raw, "reach_names"),
     judge=_judge,
     facts=_facts,
-    recognises=lambda printed: "getent hosts" in printed.command,
+    recognises=told_by("getent hosts", begins=r"getent=\d"),
     needs="getent (libc-bin), ping (iputils)",
     expects=("reach_names",),
 )

@@ -11,6 +11,7 @@ from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, single, unknown, verdict, warned
+from recovery.reading.content import told_by
 from recovery.reading.expecting import number, wanted
 from recovery.reading.plain import plain_lines
 
@@ -104,7 +105,9 @@ NET_SETTINGS = Check(
     judge=_judge,
     facts=_facts,
     alike=_alike,
-    recognises=lambda printed: printed.command.startswith(("ip -j", "ip link")),
+    recognises=told_by(
+        r"^ip (?:-\S+ )*(?:-j|link)", begins=r"\s*\[?\s*\{\s*\"if(?:index|name)\"\s*:"
+    ),
     needs="ip (package iproute2)",
     expects=("expected_mtu", "expected_interfaces"),
 )

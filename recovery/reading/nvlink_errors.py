@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from recovery.errors import ParseError
 from recovery.model.output import Printed
+from recovery.reading.content import first_lines
 from recovery.reading.plain import ends_with_newline, plain_lines, short_lines
 from recovery.reading.sections import without_end
 
@@ -21,6 +22,8 @@ _WORDS_OF_NONE = ("N/A", "[N/A]", "<not supported>", "Not")
 _QUIET = re.compile(
     r".*(?:not supported|unable to retrieve|no NVLink|does not support|inactive)", re.IGNORECASE
 )
+_COUNTER = re.compile(r"\s+Link \d+: [\w ]*(?:errors|events|packets)\b[\w ]*: *\S", re.IGNORECASE)
+_ASKS = re.compile(r"nvidia-smi nvlink\b.* (?:-e\w*|--errorcounters)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,13 @@ class LinkErrors:
     counts: Mapping[tuple[str, int], Mapping[str, int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     torn: str = ""
+
+
+def is_nvlink_errors(printed: Printed) -> bool:
+    """Claims that these are counters of errors: by the command, else by the lines of the links."""
+    if printed.command:
+        return _ASKS.search(printed.command) is not None
+    return any(_COUNTER.match(line) for line in first_lines(printed.text))
 
 
 def read_nvlink_errors(printed: Printed) -> LinkErrors:

@@ -64,11 +64,6 @@ def without_end(printed: Printed) -> Printed:
     return printed
 
 
-def begins_with(printed: Printed, name: str) -> bool:
-    """Claims that a text of which nobody knows the command has this section first."""
-    return not printed.command and f"## {name}" in printed.text[:200].splitlines()
-
-
 def read_sections(printed: Printed, *, bare: str = "") -> Mapping[str, tuple[str, ...]]:
     """The lines of each section without blank ones, in the order printed.
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from recovery.errors import ParseError
 from recovery.model.output import Printed
 from recovery.reading.asked import tool_asked
+from recovery.reading.nvlink_errors import is_nvlink_errors
 from recovery.reading.plain import ends_with_newline, plain_lines, short_lines
 from recovery.reading.smi_csv import looks_like_csv, read_csv
 from recovery.reading.smi_errors import Trouble, find_troubles, nvml_version, status_trouble
@@ -131,15 +132,16 @@ def reader_of(*prefixes: str, what: str) -> Callable[[Printed], Snapshot]:
     return parse
 
 
-def _may_be_smi(command: str) -> bool:
-    return tool_asked(command) in ("", "smi", "bug-report") and not _OTHER.search(command)
+def _may_be_smi(printed: Printed) -> bool:
+    asked = tool_asked(printed.command) in ("", "smi", "bug-report")
+    return asked and not _OTHER.search(printed.command) and not is_nvlink_errors(printed)
 
 
 def claims(*prefixes: str) -> Callable[[Printed], bool]:
     """A check's ``recognises``: the text is nvidia-smi's and speaks of values with these names."""
 
     def recognises(printed: Printed) -> bool:
-        if not _may_be_smi(printed.command):
+        if not _may_be_smi(printed):
             return False
         try:
             return read_smi(printed).speaks_of(prefixes)
@@ -151,7 +153,7 @@ def claims(*prefixes: str) -> Callable[[Printed], bool]:
 
 def claims_any(printed: Printed) -> bool:
     """``recognises`` of the checks that judge every answer of nvidia-smi, and its absence."""
-    if not _may_be_smi(printed.command):
+    if not _may_be_smi(printed):
         return False
     try:
         snapshot = read_smi(printed)

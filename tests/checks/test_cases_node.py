@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recovery.engine.judging import judge_one
+from recovery.engine.judging import judge_one, readers_of
 from recovery.model.output import Printed
 from recovery.model.verdict import Level
 from tests.checks.node_cases import Case, cases, checks
-from tests.checks.outputs import differences
+from tests.checks.outputs import differences, judged
 
 ALL = cases()
 HEALTHY = [case for case in ALL if case.name == "healthy"]
@@ -39,6 +39,38 @@ def test_an_answer_is_judged_as_its_case_says(case: Case) -> None:
     assert judged.verdict.level.word == case.level, judged.verdict.worst
     assert case.finding in judged.verdict.worst.finding
     assert differences(case.facts, judged.facts) == []
+
+
+# Their words alone do not tell whose they are: other checks read the same tool, or none does.
+NAMELESS = {
+    ("disk_smart", "no-disk"),
+    ("gpu_burn", "cuda-error"),
+    ("gpu_nvlink_errors", "no-links"),
+    ("gpu_nvlink_errors", "no-links-expected"),
+}
+TELLING = [
+    case
+    for case in ALL
+    if case.text.strip()
+    and case.name not in ("unreadable", "no-stack")
+    and case.folder not in ("gpu_affinity", "ib_firmware")
+    and (case.folder, case.name) not in NAMELESS
+]
+
+
+@pytest.mark.parametrize("case", TELLING, ids=named)
+def test_an_answer_is_recognised_without_its_command(case: Case) -> None:
+    printed = Printed(case.text, case.error_text, case.exit_status, "")
+
+    assert case.check in readers_of(checks().values(), printed)
+    if case.command is None and case.name != "cut-short":
+        found = judge_one(case.check, printed, case.context).verdict
+        assert found.level.word == case.level, found.worst
+
+
+@pytest.mark.parametrize("text", ["Segmentation fault\n", "Bus error (core dumped)\n", "Killed\n"])
+def test_a_crash_of_nobody_knows_what_is_unknown(text: str) -> None:
+    assert judged(Printed(text))[0].level is Level.UNKNOWN
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
