@@ -21,6 +21,7 @@ UNLIKE, UNLIKE_AT_LEAST = 0.5, 12
 _DOUBLE = (1.7, 2.3)
 _INSIDE = 4.0
 _SHORT_MEAN = 0.9
+_LATER = "optimizer state, learning rate or batch"  # the same at first, and then no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +201,12 @@ def diagnosis(loss: Quantity, norm: Quantity) -> str:
     """The likely cause of what differs; empty where nothing does."""
     pair = loss.pair
     if loss.differs and pair is not None:
-        return "optimizer state, learning rate or batch" if pair.first_equal else "weights"
+        return _LATER if pair.first_equal else "weights"
     if pair is not None and not pair.same_data and pair.n >= UNLIKE_AT_LEAST:
         raised = loss.place is not None and loss.place.highest >= LOSS_BAND[0]
         return "weights or optimizer, with another data order" if raised else "data order"
-    if norm.differs:
-        return "batch or world size"
+    if norm.differs and norm.pair is not None:
+        return _LATER if norm.pair.first_equal else "batch or world size"
     if loss.place is not None and loss.place.highest >= LOSS_BAND[1]:
         return "weights, optimizer or data"
     return ""
