@@ -17,12 +17,14 @@ import recovery
 from recovery import plan as plans
 from recovery.app import bmcs, files, metrics, preparing
 from recovery.app.control import Control, RealClock, TerminalAsker
+from recovery.app.nodes import stories_of
 from recovery.app.notifying import About, Herald, sender
 from recovery.app.outside import drain
 from recovery.app.playbooks import run_playbook
 from recovery.app.preparing import Prepared
 from recovery.app.reporting import render, write_reports
 from recovery.app.secrecy import people_of, resolved, secret_values
+from recovery.engine.blast import disrupted
 from recovery.engine.ending import RunEnd
 from recovery.engine.history import RunStory, story_of
 from recovery.engine.loop import Run
@@ -257,7 +259,12 @@ class _Sitting:
             drain=lambda nodes, reason: drain(inventory.variables, nodes, reason),
             secrets=secret_values(self.plan, inventory),
             bmc=bmcs.ask,
+            disrupted=self._disrupted,
         )
+
+    def _disrupted(self, since: float) -> set[str]:
+        stories = stories_of(self.options.state, self.plan.cluster, since=since)
+        return {name for story in stories for name in disrupted(story, since=since)}
 
     def _report(self, formats: tuple[str, ...]) -> tuple[str, ...]:
         self.reported.extend(formats)

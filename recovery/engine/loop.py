@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recovery.engine.attempt import Attempts
+from recovery.engine.blast import Blast
 from recovery.engine.conclude import saved_values
 from recovery.engine.ending import RunEnd, end_of
 from recovery.engine.gate import Decision, Ruling, decide
@@ -53,6 +54,11 @@ class Run:
     def parts(self) -> Parts:
         """The ports."""
         return self.recorder.parts
+
+    @property
+    def blast(self) -> Blast:
+        """What holds the run to its limits."""
+        return Blast(self.plan.limits, self.recorder)
 
     def carry_out(self) -> RunEnd:
         """Runs all steps that are still to do, then `finally`, and says how the run ended."""
@@ -147,7 +153,7 @@ class Run:
             rendered, params = render_step(step, self.parts.verbs[step.verb], variables)
         except TemplateError as error:
             return self._shut(step, single(failed(error.message, remedy=error.remedy)))
-        refusal = self._refused_again(rendered)
+        refusal = self._refused_again(rendered) or self.blast.refusal(rendered, nodes)
         if refusal:
             return self._shut(step, refusal)
         attempts = self._attempts(rendered, params, variables)
@@ -286,7 +292,7 @@ class Run:
             by_words.setdefault((worst.finding, worst.remedy), []).append(name)
         for (reason, remedy), names in by_words.items():
             if step.on_fail is OnFail.QUARANTINE:
-                said = self.parts.drain(tuple(names), f"{step.id}: {reason}")
+                said = self.blast.drain(step, tuple(names), reason)
                 reason = f"{reason} ({said})" if said else reason
             self.recorder.tell(
                 Quarantined(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,8 @@ class Parts:
     operator said stop, and ``heeded`` says that the engine did, so that `finally` can work;
     ``drain`` tells the scheduler of quarantined nodes and returns a line for
     the journal, empty when there is none to tell; ``bmc`` asks a node's BMC within some seconds,
-    None where none is known.
+    None where none is known; ``disrupted`` names the nodes that runs of this cluster switched,
+    rebooted or reset since a time.
     """
 
     clock: Clock
@@ -50,3 +51,4 @@ class Parts:
     drain: Callable[[tuple[str, ...], str], str]
     secrets: tuple[str, ...] = ()
     bmc: Callable[[Node, BmcAsk, float], Output | None] = _no_bmc
+    disrupted: Callable[[float], Collection[str]] = lambda since: ()

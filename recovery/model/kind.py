@@ -39,7 +39,10 @@ class Verb(Generic[Params]):
     not raise for what goes wrong on a node. ``on_nodes`` is false for verbs that run on the
     controller alone (approve, report): they are given the one node `CONTROLLER`. ``together`` is
     true where nodes are judged with one another (mesh, launch): a retry or a resume then repeats
-    the step on all its nodes. ``waves`` cuts the nodes of a batch into groups that are done one
+    the step on all its nodes. ``effect_of`` is the effect with such values, where it is less than
+    ``effect`` (`power: status` reads). ``disrupts`` is false where a
+    disruptive step takes no node away (launch): the limits of `limits:` are not about it.
+    ``waves`` cuts the nodes of a batch into groups that are done one
     after the other, each with the step's whole time, the next only if somebody of the one before
     passed.
     """
@@ -50,6 +53,8 @@ class Verb(Generic[Params]):
     params: type[Params]
     describe: Callable[[Params], str]
     run: Callable[[Params, tuple[Node, ...], World], StepResult]
+    effect_of: Callable[[Params], Effect] | None = None
+    disrupts: bool = True
     commands: Callable[[Params], tuple[str, ...]] = _no_commands
     waves: Callable[[Params, tuple[Node, ...]], tuple[tuple[Node, ...], ...]] = _one_wave
     on_nodes: bool = True

@@ -83,10 +83,19 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Run-wide limits."""
+    """Run-wide limits; 0 nodes is no limit.
+
+    ``disrupt`` nodes at most are switched, rebooted or reset by one run, ``disrupt_per_rack`` of
+    one rack, ``disrupt_per_hour`` by all runs of the last hour; ``drain`` are set aside where
+    others see it.
+    """
 
     nodes_at_once: int = 256
     run_s: float = 4 * 3600.0
+    disrupt: int = 0
+    disrupt_per_rack: int = 0
+    disrupt_per_hour: int = 0
+    drain: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +136,7 @@ class Step:
     good_for_s: float | None = None
     effect: Effect = Effect.WRITE
     rerun: Rerun = Rerun.ASK
+    disrupts: bool = False  # takes nodes away for a while: `limits:` hold it
     detach: bool = False
     empty_ok: bool = False
     late: tuple[str, ...] = ()

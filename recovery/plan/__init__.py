@@ -1,5 +1,6 @@
 """Runbook text -> Runbook -> Plan. Pure: a dry run is this package and nothing else."""
 
+from recovery.plan.blast import Excess, excess_of
 from recovery.plan.builder import build
 from recovery.plan.fields import render_step
 from recovery.plan.grammar import parse_duration as seconds
@@ -15,10 +16,12 @@ from recovery.plan.template import evaluate, render
 from recovery.plan.values import plan_as_values, plan_from_values
 
 __all__ = [
+    "Excess",
     "Problem",
     "Runbook",
     "build",
     "evaluate",
+    "excess_of",
     "lint",
     "outline",
     "parse_output",

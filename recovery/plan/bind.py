@@ -81,7 +81,7 @@ class Binding:
         told = self.verb.describe(params) if params is not None else shown
         commands = tuple(self.verb.commands(params)) if params is not None else ()
         return replace(
-            self._made(keys),
+            self._made(keys, self._own_effect(params)),
             nodes=nodes,
             nodes_expression=expression,
             head_only=expression == HEAD,
@@ -92,9 +92,13 @@ class Binding:
             commands=commands,
         )
 
-    def _made(self, keys: CommonKeys) -> Step:
+    def _own_effect(self, params: Any) -> Effect:
+        less = self.verb.effect_of
+        return self.verb.effect if less is None or params is None else less(params)
+
+    def _made(self, keys: CommonKeys, own: Effect) -> Step:
         """The step by its keys alone."""
-        effect = self._effect(keys.effect)
+        effect = self._effect(keys.effect, own)
         return Step(
             id=self.id,
             verb=self.verb.name,
@@ -115,6 +119,7 @@ class Binding:
             sudo=keys.sudo,
             good_for_s=None if keys.good_for is None else float(keys.good_for),
             effect=effect,
+            disrupts=effect is Effect.DISRUPTIVE and self.verb.disrupts,
             rerun=keys.rerun or (Rerun.SAFE if effect is Effect.READ else self.verb.rerun),
             detach=keys.detach,
             empty_ok=keys.empty,
@@ -254,8 +259,7 @@ class Binding:
                 "gate",
             )
 
-    def _effect(self, said: Effect | None) -> Effect:
-        own = self.verb.effect
+    def _effect(self, said: Effect | None, own: Effect) -> Effect:
         if said is None or self.verb.name in _SAYS_ITS_EFFECT:
             return said or own
         if _ORDER.index(said) < _ORDER.index(own):

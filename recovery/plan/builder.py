@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
-from recovery.errors import SelectionError, TemplateError
+from recovery.errors import InputError, RunbookError, SelectionError, TemplateError
 from recovery.model.inventory import Inventory
 from recovery.model.runbook import Limits, Plan, Step
 from recovery.plan.bind import Binding, Ground, Select
+from recovery.plan.blast import limits_of, problems_of
 from recovery.plan.expand import Expansion, Load, Placed, expand
-from recovery.plan.keys import LimitKeys
 from recovery.plan.problems import Problem, problem, refuse
 from recovery.plan.reader import HEAD, Runbook, Verbs, expressions_of
 from recovery.plan.scope import RUN_ID, Scope, global_scope
@@ -55,6 +55,9 @@ def build(  # noqa: PLR0913 - all that a plan is made from, by name
     binder = Binder(Ground(verbs, check_names, select, only), scope)
     steps, finally_ = binder.bind_all(expansion)
     refuse(binder.problems)
+    limits = _limits(runbook, inventory, scope)
+    racks = {name: node.rack for name, node in inventory.nodes.items()}
+    refuse(tuple(problems_of((*steps, *finally_), limits, racks)))
     plan = Plan(
         runbook=runbook.name,
         about=runbook.about,
@@ -63,7 +66,7 @@ def build(  # noqa: PLR0913 - all that a plan is made from, by name
         steps=steps,
         finally_=finally_,
         variables=variables,
-        limits=_limits(runbook.limits),
+        limits=limits,
         seed=seed,
         digest="",
         secrets=tuple(sorted(scope.secrets)),
@@ -81,8 +84,12 @@ def _usable(runbook: Runbook) -> list[Problem]:
     return []
 
 
-def _limits(keys: LimitKeys) -> Limits:
-    return Limits(int(keys.nodes_at_once), float(keys.run))
+def _limits(runbook: Runbook, inventory: Inventory, scope: Scope) -> Limits:
+    try:
+        return limits_of(runbook.limits, inventory, scope)
+    except InputError as error:
+        place = runbook.document.place("limits")
+        raise RunbookError(f"{place}: {error.message}", remedy=error.remedy) from error
 
 
 def _default_nodes(

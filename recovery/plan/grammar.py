@@ -26,6 +26,7 @@ _RETRY = re.compile(
     r"(?P<times>[0-9]+)(?:\s*,\s*(?P<from>[0-9.a-z]+?)\.\.(?P<cap>[0-9.a-z]+))?"
     r"(?:\s+on\s+(?P<on>[a-z]+(?:\s*,\s*[a-z]+)*))?"
 )
+_MOST = re.compile(r"[1-9][0-9]{0,6}|(?:100|[1-9][0-9]?)%")
 _BATCH = re.compile(r"[1-9][0-9]*%?")
 
 
@@ -48,6 +49,14 @@ def parse_duration(raw: object) -> float:
         raise GrammarError(f"{raw!r} is not a duration", remedy)
     parts = _DURATION_PART.findall(text)
     return float(sum(float(number) * _UNITS_S[unit] for number, unit in parts))
+
+
+def parse_most(raw: object) -> str:
+    """A limit of nodes as it is written: ``4``, ``10%``, or ``all`` for none."""
+    text = str(raw).strip() if isinstance(raw, (int, str)) and not isinstance(raw, bool) else ""
+    if text != "all" and not _MOST.fullmatch(text):
+        raise GrammarError(f"{raw!r} is no number of nodes", "write 4, 10%, or all")
+    return text
 
 
 def parse_size(raw: object) -> int:

@@ -28,6 +28,7 @@ from recovery.plan.grammar import (
     parse_batch,
     parse_duration,
     parse_gate,
+    parse_most,
     parse_retry,
     parse_word,
 )
@@ -187,11 +188,22 @@ class _Keys(BaseModel):
     )
 
 
+Most = Annotated[str, _grammar(parse_most), WithJsonSchema(_COUNT)]
+
+
 class LimitKeys(_Keys):
     """Limits of the whole run."""
 
     nodes_at_once: Whole = Field(default=256, description="most nodes worked on at once")
     run: Duration = Field(default=4 * 3600.0, description="most time for the whole run, as 4h")
+    disrupt: Most = Field(
+        default="", description="most nodes switched, rebooted or reset by the run, as 4 or 10%"
+    )
+    disrupt_per_rack: Most = Field(default="", description="the same, of one rack")
+    disrupt_per_hour: Most = Field(
+        default="", description="the same, by all runs of the cluster in the last hour"
+    )
+    drain: Most = Field(default="", description="most nodes drained or cordoned by the run")
 
 
 class FileKeys(_Keys):

@@ -117,6 +117,7 @@ LAUNCH = Verb(
     name="launch",
     about="start the training on all nodes, once",
     effect=Effect.DISRUPTIVE,
+    disrupts=False,
     rerun=Rerun.SAFE,  # the launcher finds a job of the same name that runs, and starts none
     params=LaunchParams,
     describe=lambda p: f"start job {p.name} by {p.launcher}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+from recovery.engine.blast import DISRUPT
 from recovery.engine.lost import ASK, Boot, read_boot
 from recovery.engine.outcome import ending_finding, node_result
 from recovery.model.kind import NodeResult, StepResult, Verb
@@ -46,6 +47,7 @@ def _reboot(params: RebootParams, node: Node, world: World) -> NodeResult:
         )
         return node_result(node.name, asked, [trouble])
     started = world.clock.monotonic()
+    world.intend(DISRUPT, {"node": node.name, "what": "reboot"})
     world.run(node, Command(REBOOT, timeout_s=15.0, sudo=world.step.sudo))
     limit = seconds(params.argument) if params.argument else world.step.timeout_s
     finding = _wait(before, node, world, started + limit, seconds(params.settle))

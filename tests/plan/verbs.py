@@ -53,6 +53,7 @@ class NamesParams(Params):
 class MeshParams(Params):
     argument: Literal["all_reduce", "all_gather"]
     size: str = "8G"
+    only: str = ""
     levels: Annotated[int, WithJsonSchema({"type": ["integer", "array"]})] = Field(default=6, ge=1)
 
     @field_validator("levels", mode="before")
@@ -106,7 +107,7 @@ VERBS = {
         verb("freeze", NamesParams),
         verb("mesh", MeshParams, describe=lambda p: f"mesh {p.argument} of {p.size}"),
         verb("checkpoint", CheckpointParams),
-        verb("launch", LaunchParams, Effect.DISRUPTIVE, rerun=Rerun.NEVER, **LINE),
+        verb("launch", LaunchParams, Effect.DISRUPTIVE, disrupts=False, rerun=Rerun.NEVER, **LINE),
         verb("verify", LineParams),
         verb("power", PowerParams, Effect.DISRUPTIVE),
         verb("reboot", RebootParams, Effect.DISRUPTIVE),

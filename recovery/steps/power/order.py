@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from recovery.engine.blast import DISRUPT
 from recovery.engine.outcome import ending_finding, node_result
 from recovery.errors import InterruptedRunError, ParseError
 from recovery.model.bmc import BmcAsk
@@ -17,8 +18,6 @@ from recovery.reading.bmc import parse_power
 from recovery.steps.power.evidence import Saved, save
 from recovery.steps.power.params import PowerParams
 
-DISRUPTION = "disrupt"
-"""The intent that precedes each order; its facts name the node and what is done to it."""
 NO_BMC = "name it in the inventory: bmc: {address: ..., user: ..., password_env: ...}"
 _SHARE = 3  # of a step's time that one change of state may take: off, the pause, on
 
@@ -90,7 +89,7 @@ class Switching:
 
     def _to(self, wanted: BmcAsk) -> Output:
         """Orders a state once and waits until the BMC says so; states lag behind the order."""
-        self.world.intend(DISRUPTION, {"node": self.node.name, "what": f"power {wanted}"})
+        self.world.intend(DISRUPT, {"node": self.node.name, "what": f"power {wanted}"})
         ordered = self.world.bmc(self.node, wanted)
         every = seconds(self.params.every)
         ends_at = self.world.clock.monotonic() + self.world.step.timeout_s / _SHARE

@@ -34,6 +34,7 @@ POWER = Verb(
     name="power",
     about="switch nodes by their BMC",
     effect=Effect.DISRUPTIVE,
+    effect_of=lambda p: Effect.READ if p.argument == "status" else Effect.DISRUPTIVE,
     rerun=Rerun.ASK,
     params=PowerParams,
     describe=lambda p: p.words,
