@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from recovery.model.check import Check
-from recovery.model.verdict import Finding, Verdict, failed, verdict, warned
+from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, warned
+from recovery.reading import cell
 from recovery.reading.smi import claims, reader_of
 from recovery.reading.smi_findings import cut_short, fold_gpus, nonzero, saying, where
 from recovery.reading.smi_words import Form, Gpu, Snapshot
@@ -51,6 +52,8 @@ def _judge(seen: Snapshot, expected: None) -> Verdict:
     off = saying(seen.gpus, "ecc.mode.current", "disabled", "off")
     if off and len(off) < len(seen.gpus):
         found.append(_partly_off(off))
+    elif not off:
+        found += _uncounted(seen)
     return verdict(found, otherwise=_well(seen, off))
 
 
@@ -93,6 +96,41 @@ def _total(gpu: Gpu, kind: str) -> int | None:
     parts = ("dram", "sram", "sram.parity", "sram.secded")
     known = [n for part in parts if (n := gpu.count(f"ecc.errors.{kind}.{part}")) is not None]
     return sum(known) if known else None
+
+
+def _uncounted(seen: Snapshot) -> list[Finding]:
+    """GPUs whose counters nobody could read, and those that count nothing while their peers do."""
+    unread = [gpu.label for gpu in seen.gpus if _is_unread(gpu)]
+    found = []
+    if unread:
+        found.append(
+            unknown(
+                f"{fold_gpus(unread)}: the memory error counters cannot be read",
+                remedy="ask again as root; when it stays so, read dmesg and reset the GPU",
+                code="gpu.ecc.unread",
+            )
+        )
+    silent = [g.label for g in seen.gpus if g.label not in unread and _counts_nothing(g)]
+    if silent and len(silent) + len(unread) < len(seen.gpus):
+        found.append(
+            warned(
+                f"{fold_gpus(silent)}: no memory errors are counted, on its peers they are",
+                remedy="see ECC Mode of nvidia-smi -q; nvidia-smi -e 1 -i <GPU>, then reset it",
+                code="gpu.ecc.off",
+            )
+        )
+    return found
+
+
+def _is_unread(gpu: Gpu) -> bool:
+    values = [v for name, v in gpu.values.items() if name.startswith("ecc.errors.uncorrected")]
+    denied = any("permission" in value.lower() for value in values)
+    return denied or any(cell.is_failed(value) for value in values)
+
+
+def _counts_nothing(gpu: Gpu) -> bool:
+    asked = any(name.startswith("ecc.errors.uncorrected.volatile") for name in gpu.values)
+    return asked and _total(gpu, "uncorrected.volatile") is None
 
 
 def _partly_off(labels: Iterable[str]) -> Finding:

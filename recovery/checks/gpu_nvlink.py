@@ -64,7 +64,9 @@ def _judge(seen: Snapshot, expected: Expected) -> Verdict:
     usual = max((n for gpu in seen.gpus if (n := len(_up(gpu)))), default=0)
     best = max((rate for gpu in seen.gpus for rate in _up(gpu)), default=0.0)
     for gpu in seen.gpus:
-        found += [*_of_gpu(gpu, expected.n_links, usual), *_slow(gpu, expected, best)]
+        if not (seen.cut and gpu is seen.gpus[-1]):  # its other links may be what was cut off
+            found += _of_gpu(gpu, expected.n_links, usual)
+        found += _slow(gpu, expected, best)
     if not seen.cut and not any(gpu.links or gpu.has("nvlink.state") for gpu in seen.gpus):
         found.append(_silent(expected))
     compared = "" if expected.n_links is not None else "; the profile names no number of links"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +64,7 @@ def judge(found: IbPorts, expected: IbExpect) -> Verdict:
     compute = [p for p in found.ports if _is_compute(p, expected)]
     findings = [
         *_down(found, expected),
+        *_unsteady(compute),
         *_waiting(compute),
         *_slow(compute, expected),
         *_mtu(found, expected),
@@ -154,6 +156,19 @@ def _down(found: IbPorts, expected: IbExpect) -> Iterator[Finding]:
             )
 
 
+def _unsteady(compute: list[Port]) -> Iterator[Finding]:
+    """Active to the subnet manager, and not up in the cable: it is coming or going."""
+    for port in compute:
+        physical = re.sub("[^a-z]", "", (port.physical or "linkup").lower())
+        if port.active and not physical.endswith("linkup"):
+            yield failed(
+                f"{port.name} is Active, its physical state is {port.physical}",
+                remedy=_CABLE,
+                component=port.device,
+                code="ib.state.unsteady",
+            )
+
+
 def _waiting(compute: list[Port]) -> Iterator[Finding]:
     waiting = [p for p in compute if p.waits_for_subnet]
     if not waiting:
@@ -185,7 +200,14 @@ def _slow(compute: list[Port], expected: IbExpect) -> Iterator[Finding]:
                 component=port.device,
                 code="ib.state.rate",
             )
-    if compute and all(p.rate is None for p in compute):
+    silent = [p.device for p in compute if p.active and p.rate is None]
+    if silent and len(silent) < len(compute):
+        yield unknown(
+            f"{', '.join(silent)}: the rate is not told, that of other ports is",
+            remedy="run `ibstat` again; read /sys/class/infiniband/<HCA>/ports/1/rate",
+            code="ib.state.no-rate",
+        )
+    elif compute and all(p.rate is None for p in compute):
         yield warned(
             "this tool does not tell the rate",
             remedy="run `ibstat` to see that every port runs at full rate",

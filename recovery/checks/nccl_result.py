@@ -11,6 +11,7 @@ from typing import Any
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, warned
+from recovery.reading.asked import tool_asked
 from recovery.reading.nccl import NcclResult, looks_like_nccl, read_nccl
 from recovery.reading.nccl_cause import cause_of, nvls_lost
 from recovery.reading.nccl_floor import Floor, Shape, compare, floors_for
@@ -249,7 +250,9 @@ def _recognises(printed: Printed) -> bool:
     if names_a_framework(printed.text):  # a training hangs in the same words, for other reasons
         return False
     if printed.command:
-        return "_perf" in printed.command or printed.command.startswith(("mpirun", "mpiexec"))
+        asked = tool_asked(printed.command)
+        launched = printed.command.startswith(("mpirun", "mpiexec")) and not asked
+        return "_perf" in printed.command or launched
     said = f"{printed.text}\n{printed.error_text}"
     return not _NAMELESS.fullmatch(said) and looks_like_nccl(said)
 
