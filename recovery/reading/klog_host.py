@@ -174,7 +174,8 @@ HOST_RULES: tuple[Rule, ...] = (
           r"(?:Remounting filesystem read-only|forced readonly)",
           _worst("fail")),
     _rule("fs", r"XFS \((?P<dev>[^)]+)\): (?:.*[Cc]orruption"
-          r"|(?:[Mm]etadata|[Ll]og) I/O [Ee]rror|Internal error|.*[Ss]hutting down filesystem|Filesystem has been shut down)",
+          r"|(?:[Mm]etadata|[Ll]og) I/O [Ee]rror|Internal error"
+          r"|.*[Ss]hutting down filesystem|Filesystem has been shut down)",
           _worst("fail")),
     _rule("fs", r"BTRFS (?:error|critical) \(device (?P<dev>[^)]+)\)", _worst("fail")),
     _rule("fs", r"EXT4-fs warning \(device (?P<dev>[^)]+)\)|LustreError: ", _worst("warn")),
