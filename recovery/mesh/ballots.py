@@ -49,7 +49,7 @@ class Ballot:
     began_well: bool = False  # its first test with a good partner passed
     failures: int = 0  # with a partner that is known to be good
     shared: list[str] = field(default_factory=list)  # partners of failures that either may cause
-    partners: set[str] = field(default_factory=set)
+    partners: set[str] = field(default_factory=set)  # and the node itself
     not_run: int = 0
     blocked: Result | None = None  # the test cannot run on this node, and why
     wrong: Result | None = None
@@ -119,13 +119,12 @@ def _cast(ballots: dict[Key, Ballot], result: Result) -> None:
         if ballot is None:
             ballot = ballots[name, group.rail] = Ballot()
         ballot.results.append(result)
-        others = [other for other in group.nodes if other != name]
-        ballot.partners.update(others)
+        ballot.partners.update(group.nodes)
         if result.outcome is Outcome.PASS:
             ballot.began_well |= not ballot.passes and not ballot.failures
             ballot.passes += 1
         else:
-            _vote(ballot, name, others, result)
+            _vote(ballot, name, [other for other in group.nodes if other != name], result)
 
 
 def _vote(ballot: Ballot, name: str, others: list[str], result: Result) -> None:

@@ -6,7 +6,7 @@ GPUs of its own. A pooled number could not name the rail, so each rail is a laun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from recovery.mesh.ballots import (
     Ballot,
@@ -19,7 +19,7 @@ from recovery.mesh.ballots import (
 from recovery.mesh.folding import fold
 from recovery.mesh.order import shuffled
 from recovery.mesh.pairing import Pool
-from recovery.mesh.words import Group, Level, State
+from recovery.mesh.words import Group, Level, Member, State
 
 
 def rail_groups(state: State) -> tuple[Group, ...]:
@@ -50,10 +50,6 @@ def _groups_of(state: State, rail: int, order: Sequence[str]) -> list[Group]:
     return groups
 
 
-def _at(found: Mapping[str, Standing], standing: Standing) -> Iterable[str]:
-    return (name for name, where in found.items() if where is standing)
-
-
 def _first_pairs(where: Mapping[str, Standing], fresh: list[str], rail: int) -> list[Group]:
     """Pairs of good nodes; a convicted one waits for a partner whose rail is known to be good."""
     good = [name for name in fresh if where[name] is Standing.GOOD]
@@ -67,20 +63,35 @@ def rail_standings(state: State) -> tuple[dict[str, Standing], ...]:
     """Where each node's rails stand, by rail; nodes convicted by pairs take part too."""
     where, ballots = standings(state), pair_ballots(state)
     asked = (Standing.GOOD, Standing.CONVICTED, Standing.TIED)
-    names = [member.name for member in state.members if where[member.name] in asked]
+    takes_part = [member for member in state.members if where[member.name] in asked]
     risks = [risk_of(state, rail=rail) for rail in range(state.options.n_rails)]
     return tuple(
-        {name: standing_of(ballots, (name, rail), risk) for name in names}
+        {one.name: _where(one, standing_of(ballots, (one.name, rail), risk)) for one in takes_part}
         for rail, risk in enumerate(risks)
     )
 
 
+def _where(member: Member, found: Standing) -> Standing:
+    """A partner that is known to be good has good rails until one of them fails."""
+    return Standing.GOOD if member.known_good and found is Standing.FRESH else found
+
+
 def bad_rails(state: State) -> dict[str, tuple[int, ...]]:
     """The convicted rails of each node."""
+    return _rails_that_are(state, (Standing.CONVICTED,))
+
+
+def open_rails(state: State) -> dict[str, tuple[int, ...]]:
+    """The rails of each node about which nothing is decided: not tested, or not told apart."""
+    decided = (Standing.CONVICTED, Standing.GOOD)
+    return _rails_that_are(state, tuple(s for s in Standing if s not in decided))
+
+
+def _rails_that_are(state: State, wanted: tuple[Standing, ...]) -> dict[str, tuple[int, ...]]:
     if Level.RAILS not in state.options.levels:
         return {}
     found: dict[str, tuple[int, ...]] = {}
     for rail, standing in enumerate(rail_standings(state)):
-        for name in _at(standing, Standing.CONVICTED):
+        for name in (name for name, where in standing.items() if where in wanted):
             found[name] = (*found.get(name, ()), rail)
     return found

@@ -17,7 +17,7 @@ from recovery.mesh.ballots import (
     standings,
 )
 from recovery.mesh.leaves import LeafFinding, bad_leaves, failed_across
-from recovery.mesh.rails import bad_rails
+from recovery.mesh.rails import bad_rails, open_rails
 from recovery.mesh.telling import against, told_alone
 from recovery.mesh.whole import SizeFault, size_faults
 from recovery.mesh.words import Level, Outcome, Result, State
@@ -85,6 +85,7 @@ class _Seen:
     rails: Mapping[str, tuple[int, ...]]
     late: Mapping[str, tuple[Result, ...]] = field(default_factory=dict)
     bad_leaves: frozenset[str] = frozenset()
+    open_rails: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def node_verdicts(state: State) -> tuple[NodeVerdict, ...]:
@@ -98,6 +99,7 @@ def node_verdicts(state: State) -> tuple[NodeVerdict, ...]:
         bad_rails(state),
         dict(failed_across(state)),
         frozenset(leaf for found in bad_leaves(state) for leaf in found.leaves),
+        open_rails(state),
     )
     return tuple(_verdict(seen, member.name, member.leaf) for member in state.members)
 
@@ -119,6 +121,8 @@ def _with_others(seen: _Seen, name: str, leaf: str) -> NodeVerdict:
         return _bad_rail(seen, name, rails)
     if name in seen.late:
         return _bad_node(name, seen.late[name], seen.late[name])
+    if where is Standing.GOOD and name in seen.open_rails:
+        return _undecided_rails(seen, name, seen.open_rails[name])
     if where is Standing.GOOD:
         return _behind(name, leaf) if leaf in seen.bad_leaves else _healthy(seen, name)
     return _undecided(seen, name, where)
@@ -185,6 +189,22 @@ def _bad_rail(seen: _Seen, name: str, rails: tuple[int, ...]) -> NodeVerdict:
         " `ethtool -S`",
         code="mesh.bad-rail",
         rails=rails,
+        votes=votes,
+    )
+
+
+def _undecided_rails(seen: _Seen, name: str, rails: tuple[int, ...]) -> NodeVerdict:
+    ballots = [seen.pairs.get((name, rail)) or Ballot() for rail in rails]
+    votes = tuple(result for ballot in ballots for result in ballot.results)
+    said = against(name, votes) if any(b.votes or b.shared for b in ballots) else "not tested"
+    last = votes[-1] if votes else None
+    why = f" ({last.finding})" if last and last.outcome is Outcome.NOT_RUN and last.finding else ""
+    return NodeVerdict(
+        node=name,
+        kind=Kind.UNKNOWN,
+        finding=f"rail {', '.join(map(str, rails))}: {said}{why}",
+        remedy="run the mesh again with the level `rails` on this node",
+        code="mesh.rail-undecided",
         votes=votes,
     )
 

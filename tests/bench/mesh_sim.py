@@ -24,6 +24,8 @@ from recovery.mesh.words import Group, Level, Member, Options, Outcome, Result, 
 PAIR_LEVELS = frozenset({Level.PAIRS, Level.SUSPECTS})
 FALSE_FAIL, FALSE_PASS = 0.01, 0.005
 PER_LEAF, UPLINKS = 32, 16
+SEED = 20261201  # of the fabrics; the rule was tuned on others
+EVERY = frozenset(Level)
 
 
 @dataclass
@@ -203,7 +205,7 @@ class Row:
 
 
 def measure(
-    schedule: Schedule, n: int, n_bad: int, runs: int, *, leaf: bool = False, seed: int = 7
+    schedule: Schedule, n: int, n_bad: int, runs: int, *, leaf: bool = False, seed: int = SEED
 ) -> Row:
     """Runs a schedule on fresh fabrics of one kind."""
     began, tallies, innocents, missed, named, false = time.perf_counter(), [], 0, 0, 0, 0
@@ -243,9 +245,7 @@ def table(runs: int) -> Iterable[str]:
             if leaf and n < 256:
                 continue
             for name, schedule in SCHEDULES.items():
-                few = min(runs, {"full tournament": 3, "ladder + leaves": 30}.get(name, runs))
-                if name == "full tournament" and n == 1024:
-                    few = 1
+                few = _runs_of(name, n, runs)
                 row = measure(schedule, n, bad, few, leaf=leaf)
                 kind = f"{bad} + leaf" if leaf else str(bad)
                 leaves = f"{row.leaf_named:10.2f} {row.false_leaves:10.3f}" if leaf else " " * 21
@@ -255,6 +255,66 @@ def table(runs: int) -> Iterable[str]:
                 )
 
 
+def _runs_of(name: str, n: int, runs: int) -> int:
+    """Fewer for schedules that take long, more where a fabric is small."""
+    if name == "full tournament":
+        return 1 if n == 1024 else 3
+    if name == "ladder + leaves":
+        return min(runs, 30)
+    return runs * 20 if n == 8 else runs
+
+
+def leaves_named(runs: int = 60) -> Iterable[str]:
+    """How often a bad uplink is named, in how many rounds, and whether another leaf is."""
+    for n, bad in ((1024, 0), (1024, 8), (256, 0)):
+        row = measure(with_leaves, n, bad, runs, leaf=True)
+        yield (
+            f"{n} nodes, {bad} bad, one bad uplink: named in {row.leaf_named * runs:.0f} of {runs},"
+            f" {row.rounds:.1f} rounds, at worst {row.worst_rounds}, other leaves named"
+            f" {row.false_leaves:.2f} a run"
+        )
+
+
+def rails_and_hangs(runs: int = 30) -> Iterable[str]:
+    """How often a bad rail is named, and what a node that hangs costs."""
+    named, waits, rounds = 0, 0, 0
+    for run in range(runs):
+        rng = random.Random(f"{SEED}/rail/{run}")
+        fabric = Fabric(64, rng)
+        fabric.bad_rail = (rng.choice(fabric.names), rng.randrange(8))
+        name, rail = fabric.bad_rail
+        named += with_rails(fabric).rails.get(name) == (rail,)
+        hanging = Fabric(64, rng)
+        hanging.hung = frozenset({rng.choice(hanging.names)})
+        state = start([Member(n) for n in hanging.names], Options(levels=PAIR_LEVELS, seed=run))
+        while (played := next_round(state)) is not None:
+            state = record(state, played, hanging.play(played))
+            rounds += 1
+            waits += any(hanging.hung & set(g.nodes) for g in played.groups)
+    yield f"64 nodes, one bad rail: named in {named} of {runs}"
+    yield f"64 nodes, one hangs: {rounds / runs:.1f} rounds, {waits / runs:.1f} of them wait for it"
+
+
+def planning(n: int = 10_000) -> Iterable[str]:
+    """CPU seconds to plan each round of a good cluster and to judge it, every level asked for."""
+    members = [Member(f"n{i:05d}", f"leaf{i // PER_LEAF}") for i in range(n)]
+    state, took = start(members, Options(levels=EVERY)), dict[str, float]()
+    while True:
+        began = time.process_time()
+        played = next_round(state)
+        seconds = time.process_time() - began
+        name = played.stage if played else "end"
+        took[name] = max(took.get(name, 0.0), seconds)
+        if played is None:
+            break
+        results = [Result(group=group, outcome=Outcome.PASS) for group in played.groups]
+        state = record(state, played, results)
+    slowest = ", ".join(f"{name} {seconds:.2f}" for name, seconds in took.items())
+    yield f"{n} nodes, planning one round, CPU s: {slowest}"
+
+
 if __name__ == "__main__":
+    for line in (*planning(), *rails_and_hangs(), *leaves_named()):
+        print(line, flush=True)
     for line in table(int(sys.argv[1]) if len(sys.argv) > 1 else 100):
         print(line, flush=True)

@@ -108,6 +108,16 @@ def test_bandwidth_follows_from_the_scripted_fabric(well: Cluster):
     assert 80 < busbw(well, PAIR.format(other="node03")) < 90
 
 
+def test_a_slow_adapter_shows_where_nccl_is_told_to_use_it(well: Cluster):
+    well.ask("break", fault="slow-nic", nodes=["node02"], value="mlx5_3")
+    rail = PAIR.format(other="node02").replace("-np 16 -N 8", "-np 2 -N 1 -x NCCL_IB_HCA={hca}")
+
+    assert 10 < busbw(well, rail.format(hca="mlx5_3")) < 14
+    assert 42 < busbw(well, rail.format(hca="mlx5_4")) < 52
+    assert 300 < busbw(well, rail.format(hca="^mlx5_3")) < 360
+    assert "No device found" in well.run("node01", rail.format(hca="=mlx5")).out
+
+
 def test_the_same_pair_always_reaches_the_same(cluster: Cluster):
     pair = PAIR.format(other="node02")
 

@@ -212,3 +212,23 @@ def test_results_of_other_groups_are_refused():
 
     with pytest.raises(InputError, match="results are of others"):
         record(state, played, [])
+
+
+def test_of_a_returning_node_each_rail_is_tested_once_with_a_good_partner():
+    nodes = [Member("new"), Member("g1", known_good=True), Member("g2", known_good=True)]
+
+    state = climbed(nodes, Fabric(), levels=EVERY - {Level.LEAVES, Level.ALL}, n_rails=4)
+
+    rails = [g for p in state.history for g in p.round.groups if g.level is Level.RAILS]
+    assert [(g.subject, g.rail) for g in rails] == [("new", rail) for rail in range(4)]
+
+
+def test_a_returning_node_with_one_bad_rail_is_told_which():
+    nodes = [Member("new"), *(Member(f"g{i}", known_good=True) for i in range(4))]
+
+    by_node, _ = concluded(
+        nodes, Fabric(bad_rails={"new": (2,)}), levels=EVERY - {Level.LEAVES, Level.ALL}
+    )
+
+    assert (by_node["new"].kind, by_node["new"].rails) == (Kind.BAD_RAIL, (2,))
+    assert {by_node[f"g{i}"].kind for i in range(4)} == {Kind.HEALTHY}

@@ -63,7 +63,7 @@ def test_a_whole_runbook_is_read():
         ("timeout: 5s", "4:5: steps.0 has no verb", "one of: approve"),
         ("run: x\ncheck: z", "5:5: steps.0.check: two verbs in one step: run and check", "each a step"),
         ("run: x\nretires: 3", "5:5: steps.0.retires is not a key here (did you mean \"retry\"?)", "keys of every step"),
-        ("mesh: all_reduce\nlevel: 3", "5:5: steps.0.level is not a key here (did you mean \"levels\"?)", "keys of mesh: size, levels"),
+        ("mesh: all_reduce\nlevel: 3", "5:5: steps.0.level is not a key here (did you mean \"levels\"?)", "keys of mesh: size, only, levels"),
         ("run: x\nlevels: 8", "5:5: steps.0.levels is a key of mesh, not of run", "take it out"),
         ("run: x\ntimeout: 60", "5:5: steps.0.timeout: 60 has no unit", "write 60s"),
         ("run: x\ntimeout: 0s", "5:5: steps.0.timeout: 0s leaves no time", "write 1s"),

@@ -25,7 +25,7 @@ def test_it_is_a_schema_of_draft_7_and_nothing_newer():
 def test_every_step_knows_its_verbs_keys_and_those_of_every_step():
     mesh = SCHEMA["definitions"]["mesh"]
 
-    assert set(mesh["properties"]) == {"mesh", "size", "levels", *COMMON_KEYS}
+    assert set(mesh["properties"]) == {"mesh", "size", "only", "levels", *COMMON_KEYS}
     assert mesh["required"] == ["mesh"]
     assert mesh["properties"]["mesh"]["description"] == "the verb mesh"
 

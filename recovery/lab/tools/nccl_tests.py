@@ -141,7 +141,8 @@ def peak_busbw(program, fabric, hosts):
         peak = PEAK_RING if ring else PEAK_ALONE
     else:
         peak = PEAK_PAIR if len(hosts) == 2 and not asks_ring() else PEAK_MANY
-        peak *= min(min(fabric[h]["rates"]) for h in hosts) / 400
+        used = [rate for h in hosts for rate in asked_rates(fabric[h]["rates"])]
+        peak *= min(used) / 400 * len(used) / sum(len(fabric[h]["rates"]) for h in hosts)
         if any(b in fabric[a]["slow_peers"] or a in fabric[b]["slow_peers"]
                for a in hosts for b in hosts):  # fmt: skip
             peak *= SLOW_PATH
@@ -149,6 +150,27 @@ def peak_busbw(program, fabric, hosts):
     if program == "alltoall_perf":
         peak *= 0.68 if len(hosts) == 1 else 0.16
     return peak * noise
+
+
+def asked_rates(rates):
+    """The rates of the adapters that NCCL_IB_HCA leaves: prefixes, ``=`` exact, ``^`` left out.
+
+    Source: NCCL documentation of NCCL_IB_HCA.
+    """
+    asked = os.environ.get("NCCL_IB_HCA", "")
+    words = [word.partition(":")[0] for word in asked.lstrip("^=").split(",") if word]
+    if not words:
+        return rates
+    exact, left_out = "=" in asked[:2], asked.startswith("^")
+
+    def fits(name):
+        return any(name == word if exact else name.startswith(word) for word in words)
+
+    found = [rate for i, rate in enumerate(rates) if fits(f"mlx5_{i}") is not left_out]
+    if not found:
+        say("NCCL WARN NET/IB : No device found.")
+        sys.exit(3)
+    return found
 
 
 def asks_ring():

@@ -117,7 +117,7 @@ def _not_run(group: Group, outputs: Sequence[Output]) -> Result | None:
                 finding=finding.finding,
                 remedy=finding.remedy,
                 code=finding.code,
-                blamed=(name,),
+                blamed=() if output.ending is Ending.LOST else (name,),
             )
     return None
 
