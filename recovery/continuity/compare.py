@@ -20,7 +20,7 @@ from recovery.continuity.rules import rules
 from recovery.continuity.words import Case, Continuity, Options, Strength
 from recovery.model.verdict import Finding, Level, Verdict, failed, passed, single, unknown, warned
 from recovery.reading.training_point import Point
-from recovery.reading.training_points import Points, log_interval
+from recovery.reading.training_points import BY_EPOCH, Points, log_interval
 
 STRONG, MODERATE = 16, 8
 _DEFAULTS = Options()
@@ -43,7 +43,10 @@ def compare(
     """
     if after is None:
         return Continuity(verdict=single(_no_progress()), strength=Strength.NONE)
-    case = _case(before, after, checkpoint_step)
+    by_epoch = after.format == BY_EPOCH
+    if before is not None and (before.format == BY_EPOCH) != by_epoch:
+        return Continuity(verdict=single(_two_countings()), strength=Strength.NONE)
+    case = _case(before, after, None if by_epoch else checkpoint_step)
     shortened, notes = first_left_out(case)
     judged = replace(case, after=shortened)
     loss = loss_of(judged, options)
@@ -76,6 +79,14 @@ def _no_progress() -> Finding:
         "no new iteration was logged",
         remedy="is the job alive? read the end of its log: `recover triage LOG`",
         code="verify.no-progress",
+    )
+
+
+def _two_countings() -> Finding:
+    return unknown(
+        "not verified: one log names iterations, the other only epochs",
+        remedy="give trainer_state.json of the newest checkpoints instead",
+        code="verify.not-verified",
     )
 
 

@@ -16,18 +16,27 @@ from recovery.reading.training_point import ALIASES, Point, number, point_of
 
 LineReader = Callable[[str], Point | None]
 
-_NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[nN]a[nN]|NAN|[iI]nf(?:inity)?)(?![\w])"
+_NUMBER = (
+    r"[-+]?(?:1\.#[A-Z]+|\d{1,3}(?:,\d{3})+(?:\.\d*)?(?![\d,])|"
+    r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF(?:INITY)?)(?![\w#])"
+)
+_WRAPPED = r"(?:tensor\(|(?:np|numpy)\.float\d\d\()?"  # how Python prints what is no plain number
 _MEGATRON = re.compile(r"\biteration +(\d{1,15})/ *\d+ *\|(.*)")
 _NEMO = re.compile(r"Training epoch \d+, iteration (\d{1,15})/\d+ *\|(.*)")
-_DEEPSPEED = re.compile(r"\bstep=(\d{1,15}), skipped=(\d{1,15}), lr=\[([^\],]+)")
+_DEEPSPEED = re.compile(
+    r"\bstep=(\d{1,15}), skipped=(\d{1,15}), lr=\[(?:np\.float\d\d\()?([^\],)]+)"
+)
 _TORCHTUNE = re.compile(r"\bStep (\d{1,15}) \|(.*)")
 _HF = re.compile(r"\{(['\"])(?:loss|train_loss|grad_norm|learning_rate|epoch)\1: .*?\}")
 _HF_PAIR = re.compile(rf"['\"](\w+)['\"]: ['\"]?({_NUMBER})")
+_HF_NAMES = {**ALIASES, "epoch": "epoch"}
+_TUNE_BAR = re.compile(r"\d+\|(\d{1,15})\|Loss: *([^: |]+)")
+_EPOCH_BAR = re.compile(r"Epoch +(\d{1,6})\b")
 _PLAIN_KEYS = sorted((k for k in ALIASES if "(" not in k), key=len, reverse=True)
 _NOT_EVALUATION = r"(?<!val )(?<!eval )(?<!valid )(?<!validation )(?<!test )(?<![\w/.-])"
 _PLAIN = re.compile(
     rf"{_NOT_EVALUATION}({'|'.join(map(re.escape, _PLAIN_KEYS))})['\"]?[ =:]{{1,6}}['\"]?"
-    rf"({_NUMBER})",
+    rf"{_WRAPPED}({_NUMBER})",
     re.IGNORECASE,
 )
 _EVALUATION = re.compile(r"(?i)\b(?:validat\w*|eval\w*|test) (?:step|iter)")
@@ -64,7 +73,9 @@ def deepspeed(text: str) -> Point | None:
 
 
 def torchtune(text: str) -> Point | None:
-    """A torchtune disk logger line."""
+    """A torchtune disk logger line, or its progress bar."""
+    if (bar := _TUNE_BAR.match(text)) is not None:
+        return point_of({"step": bar[1], "loss": bar[2]})
     match = _TORCHTUNE.search(text)
     return point_of({"step": match[1], **dict(_PLAIN.findall(match[2]))}) if match else None
 
@@ -79,13 +90,24 @@ def plain(text: str) -> Point | None:
     return point_of(said)
 
 
+def progress_bar(text: str, step: int, total: int | None) -> Point | None:
+    """What a progress bar says beside itself, as Lightning's and NeMo 1's do.
+
+    A bar that begins anew with each epoch counts on from the epochs before.
+    """
+    said = {key.lower(): value for key, value in _PLAIN.findall(text[text.rfind("[") :])}
+    epoch = _EPOCH_BAR.search(text)
+    passed = int(epoch[1]) * total if epoch and total else 0
+    return point_of({"iteration": str(passed + step), **said})
+
+
 def hugging_face(text: str) -> Mapping[str, float] | None:
-    """The numbers of a dictionary that the Trainer prints; its line names no iteration."""
+    """The numbers of a dictionary that the Trainer prints, ``epoch`` among them."""
     match = _HF.search(text)
     said = dict(_HF_PAIR.findall(match[0])) if match else {}
-    if not {"loss", "train_loss"} & set(said) or "train_runtime" in said:
+    if not {"loss", "train_loss"} & set(said) or {"train_runtime", "step"} & set(said):
         return None
-    found = {ALIASES[k]: number(v) for k, v in said.items() if k in ALIASES}
+    found = {_HF_NAMES[k]: number(v) for k, v in said.items() if k in _HF_NAMES}
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
@@ -37,6 +38,8 @@ ALIASES: Mapping[str, str] = {
     "global_step": "iteration",
     "global step": "iteration",
     "step": "iteration",
+    "steps": "iteration",
+    "num_updates": "iteration",
     "iteration": "iteration",
     "iter": "iteration",
     "loss": "loss",
@@ -45,10 +48,12 @@ ALIASES: Mapping[str, str] = {
     "train/loss": "loss",
     "train loss": "loss",
     "reduced_train_loss": "loss",
+    "total_loss": "loss",
     "lr": "lr",
     "learning_rate": "lr",
     "learning rate": "lr",
     "train/learning_rate": "lr",
+    "train/lr": "lr",
     "grad_norm": "grad_norm",
     "grad norm": "grad_norm",
     "gradient_norm": "grad_norm",
@@ -71,15 +76,17 @@ ALIASES: Mapping[str, str] = {
 }
 """Spellings in logs -> fields of `Point`; where a line has several, the first listed counts."""
 
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+_NO_NUMBER = re.compile(r"[-+]?(?:nan\(\w*\)|1\.#\w+)", re.IGNORECASE)  # C libraries' spellings
 _WHOLE = frozenset({"iteration", "consumed_samples", "skipped", "nan_iterations", "global_batch"})
 
 
 def number(text: str) -> float | None:
     """The number written, NaN and infinities included; None for anything else."""
     try:
-        return float(text)
+        return float(text.replace(",", "") if _THOUSANDS.fullmatch(text) else text)
     except ValueError:
-        return None
+        return math.nan if _NO_NUMBER.fullmatch(text) else None
 
 
 def point_of(said: Mapping[str, str]) -> Point | None:

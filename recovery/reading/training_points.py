@@ -6,6 +6,7 @@ several times; an iteration that goes back is a new start.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,14 +22,25 @@ from recovery.reading.training_files import (
     looks_like_trainer_state,
     trainer_state,
 )
-from recovery.reading.training_lines import BY_LINE, LineReader, by_regex, hugging_face
+from recovery.reading.training_lines import (
+    BY_LINE,
+    LineReader,
+    by_regex,
+    hugging_face,
+    progress_bar,
+)
 from recovery.reading.training_point import Point, filled, made
 from recovery.reading.trainlog_lines import Said, said_lines
 
 FORMATS = ("auto", *BY_LINE, "hf", "trainer-state", "lightning", "regex")
 
 _FROM_FOLDER = re.compile(r"(?i:resum\w+)(?: training)? from \S*checkpoint-(\d{1,15})\b")
-_KEYWORDS = ("loss", "lr", "learning_rate", "grad", "step", "iter", "checkpoint", "ontinuing")
+_KEYWORDS = (
+    "loss", "lr", "learning_rate", "grad", "step", "iter", "checkpoint", "ontinuing", "Loss", "%|",
+)  # fmt: skip
+_PARTS_OF_EPOCH = 10**6
+BY_EPOCH = "hf by epoch"
+"""The format of lines that are numbered by their epoch, in millionths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +127,14 @@ class _Lines:
     seen: Counter[str] = field(default_factory=Counter)
     unnumbered: list[dict[str, float]] = field(default_factory=list)
     anchors: list[tuple[int, int, bool]] = field(default_factory=list)
+    bars: list[_Row] = field(default_factory=list)
     bar_step: int | None = None
+    bars_follow: bool = False
     fresh: bool = False
 
     def read(self, said: Said) -> None:
         if said.bar_step is not None:
-            self.bar_step = said.bar_step
+            self._bar(said, said.bar_step)
         if not said.text.strip() or self._is_mark(said.text):
             return
         if self.dictionaries and (values := hugging_face(said.text)) is not None:
@@ -135,6 +149,18 @@ class _Lines:
                 self.fresh = False
                 return
 
+    def _bar(self, said: Said, step: int) -> None:
+        if self.bars_follow and step and self.anchors[-1:] != [(len(self.unnumbered), step, False)]:
+            if self.unnumbered and (not self.anchors or self.anchors[-1][0] < len(self.unnumbered)):
+                self.anchors.append((len(self.unnumbered), step, False))
+        else:
+            self.bar_step = step or None
+        if self.dictionaries and (point := progress_bar(said.bar, step, said.bar_total)):
+            if self.bars and self.bars[-1].point.iteration == point.iteration:
+                self.bars.pop()  # drawn first with the loss before, then with its own
+            self.bars.append(_Row(point, fresh=self.fresh))
+            self.fresh = False
+
     def _is_mark(self, text: str) -> bool:
         resumed = _resumed(text)
         saved = save_in(text) if resumed is None else None
@@ -148,6 +174,8 @@ class _Lines:
 
     def _dictionary(self, values: dict[str, float]) -> None:
         self.seen["hf"] += 1
+        if not self.unnumbered:
+            self.bars_follow = self.bar_step is None
         if self.bar_step is not None:
             self.anchors.append((len(self.unnumbered) + 1, self.bar_step, False))
             self.bar_step = None
@@ -173,6 +201,8 @@ def _by_lines(text: str, readers: dict[str, LineReader], *, dictionaries: bool) 
     rows = reading.rows
     if not rows and reading.unnumbered:
         rows = list(_numbered(reading, notes))
+    if not rows and reading.bars:
+        rows, reading.seen["progress bar"] = reading.bars, 1
     if not rows:
         raise _nothing()
     rows = list(_of_one_writer(rows, notes))
@@ -188,10 +218,8 @@ def _may_tell(line: str) -> bool:
 def _numbered(reading: _Lines, notes: list[str]) -> Iterator[_Row]:
     """Numbers the Trainer's dictionaries by what the log says of saves, resumes and bars."""
     if not reading.anchors:
-        raise ParseError(
-            "the lines name no iteration",
-            remedy="give trainer_state.json of the newest checkpoint instead",
-        )
+        yield from _by_epoch(reading, notes)
+        return
     interval = _interval_of(reading.anchors)
     notes.append(f"the lines name no iteration: counted from the saves, {interval} a line")
     for n, values in enumerate(reading.unnumbered):
@@ -200,9 +228,28 @@ def _numbered(reading: _Lines, notes: list[str]) -> Iterator[_Row]:
             reading.anchors[0],
         )
         fresh = any(is_resume and k == n for k, _, is_resume in reading.anchors)
-        point = made({**values, "iteration": step + (n + 1 - at) * interval})
+        told = {name: value for name, value in values.items() if name != "epoch"}
+        point = made({**told, "iteration": step + (n + 1 - at) * interval})
         if point is not None:
             yield _Row(point, fresh=fresh)
+
+
+def _by_epoch(reading: _Lines, notes: list[str]) -> Iterator[_Row]:
+    """Numbers them by their epoch: the same iteration prints the same one before and after."""
+    epochs = [values.get("epoch", math.nan) for values in reading.unnumbered]
+    same = any(a == b for a, b in pairwise(epochs))
+    if len(epochs) < 2 or same or not all(map(math.isfinite, epochs)):
+        raise ParseError(
+            "the lines name no iteration",
+            remedy="give trainer_state.json of the newest checkpoint instead",
+        )
+    notes.append("the lines name no iteration: numbered by epoch, in millionths of one")
+    reading.seen[BY_EPOCH] = len(epochs) + 1
+    for values, epoch in zip(reading.unnumbered, epochs, strict=True):
+        told = {name: value for name, value in values.items() if name != "epoch"}
+        point = made({**told, "iteration": round(epoch * _PARTS_OF_EPOCH)})
+        if point is not None:
+            yield _Row(point)
 
 
 def _interval_of(anchors: Sequence[tuple[int, int, bool]]) -> int:

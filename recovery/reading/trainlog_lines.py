@@ -57,6 +57,7 @@ class Said:
     seconds: float | None = None
     bar_step: int | None = None
     bar_total: int | None = None
+    bar: str = ""
 
 
 def said_lines(
@@ -91,7 +92,7 @@ def _of_piece(text: str, number: int, host: str, shift: Mapping[str, float]) -> 
         text = text[match.end() :]
     if (bar := _BAR.match(text)) is not None:
         total = int(bar["total"]) if bar["total"].isdecimal() else None
-        yield Said("", number, rank, local, host, None, int(bar["step"][:15]), total)
+        yield Said("", number, rank, local, host, None, int(bar["step"][:15]), total, bar[0])
         text = text[bar.end() :]
         if not text.strip():
             return

@@ -12,7 +12,7 @@ import pytest
 from recovery.continuity import Continuity, Options, Strength, compare
 from recovery.model.verdict import Level
 from recovery.reading.training_point import Point
-from recovery.reading.training_points import Points
+from recovery.reading.training_points import BY_EPOCH, Points
 from tests.bench.continuity_rates import World, rates
 
 STEP = 200
@@ -313,3 +313,19 @@ def test_a_trend_that_bends_far_ahead_is_not_taken_for_a_fault() -> None:
     found = judged(before=early[:60], after=early[40:], step=40)
 
     assert found.verdict.level is Level.PASS
+
+
+def test_logs_that_name_epochs_only_are_compared_by_them_and_know_no_checkpoint() -> None:
+    found = judged(step=10**9, fmt=BY_EPOCH)
+
+    assert found.verdict.level is Level.PASS
+    assert found.strength is Strength.STRONG
+
+
+def test_a_log_by_epoch_and_one_by_iteration_cannot_be_compared() -> None:
+    old, new = logged(curve(1, 240)), logged(curve(201, 248), fmt=BY_EPOCH)
+
+    found = compare(old, new, checkpoint_step=STEP)
+
+    assert found.verdict.level is Level.UNKNOWN
+    assert not found.verified

@@ -9,7 +9,7 @@ import pytest
 
 from recovery.errors import InputError, ParseError
 from recovery.reading.training_point import Point
-from recovery.reading.training_points import read_points
+from recovery.reading.training_points import BY_EPOCH, read_points
 
 MEGATRON = (
     " [2026-11-29 01:11:12.118204] iteration    {n}/   50000 | consumed samples:     {c} |"
@@ -82,6 +82,17 @@ def test_deepspeed_lines_join_the_loss_of_their_caller_and_count_skips_anew() ->
         ("iter 1200: loss 2.3456, time 123.45ms, mfu 1.2%", 2.3456, None, None),
         ("[rank0]: step=1200 val_loss=9.0 loss=2.34", 2.34, None, None),
         ("Epoch 1:  5%|5  | 120/2400 [00:01<00:02]\rstep=1200 loss=2.34", 2.34, None, None),
+        ("step=1,200 loss=2.34 lr=2.9e-04", 2.34, 2.9e-4, None),
+        ("step=1200,loss=2.34,lr=2.9e-04", 2.34, 2.9e-4, None),
+        ("step=1200 loss=tensor(2.34, device='cuda:0') lr=np.float64(1e-3)", 2.34, 1e-3, None),
+        ("Step: 1200 | Train Loss: 2.34 | Learning Rate: 1e-3 | Grad Norm: 2", 2.34, 1e-3, 2.0),
+        ("train_inner | epoch 001: 3 / 9 loss=2.34, num_updates=1200, gnorm=2", 2.34, None, 2.0),
+        ("1|1200|Loss: 2.34:   1%|          | 1200/9000 [00:10<1:00, 1.2it/s]", 2.34, None, None),
+        ("Epoch 2: 2%|2 | 200/500 [00:12<01:30, 5.1it/s, loss=2.34, lr=1e-3]", 2.34, 1e-3, None),
+        ("Epoch 0: |  | 9/? [00:12<?, reduced_train_loss=2.34, global_step=1200.0]", 2.34, None,
+         None),
+        ("[Rank 0] step=1200, skipped=0, lr=[np.float64(1e-3)], mom=[]\nsteps: 1200 loss: 2.34",
+         2.34, 1e-3, None),
     ],
 )  # fmt: skip
 def test_lines_of_many_kinds_say_the_same(
@@ -90,7 +101,9 @@ def test_lines_of_many_kinds_say_the_same(
     assert only(text) == Point(iteration=1200, loss=loss, lr=lr, grad_norm=norm)
 
 
-@pytest.mark.parametrize("word", ["nan", "NaN", "inf", "-inf"])
+@pytest.mark.parametrize(
+    "word", ["nan", "NaN", "NAN", "inf", "-inf", "INF", "-nan(ind)", "1.#QNAN", "tensor(nan)"]
+)
 def test_a_loss_that_is_no_number_is_read_as_such(word: str) -> None:
     loss = only(f"step=3 loss={word} lr=1e-3").loss
 
@@ -171,6 +184,51 @@ def test_the_trainers_dictionaries_are_numbered_by_saves_and_resumes() -> None:
 
     assert [[p.iteration for p in start] for start in log.starts] == [[10, 20, 30], [30]]
     assert log.all[0].grad_norm == 0.81
+
+
+STEPS = (10, 20, 30)
+
+
+def _dictionary(step: int) -> str:
+    return f"{{'loss': {step}.5, 'learning_rate': 2e-04, 'epoch': {step / 300}}}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"\r  1%|1 | {n}/90 [00:01<00:09]\r     \r{_dictionary(n)}\n" for n in STEPS),
+        "".join(f"{_dictionary(n)}\n\r  1%|1 | {n}/90 [00:01<00:09]\n" for n in STEPS),
+        "".join(
+            f"\r  1%|1 | {n - 1}/90 [00:01]\r  1%|1 | {n}/90 [00:01]\n{_dictionary(n)}\n"
+            for n in STEPS
+        ),
+    ],
+)
+def test_the_trainers_dictionaries_are_numbered_by_the_bars_around_them(text: str) -> None:
+    log = read_points(text)
+
+    assert [(p.iteration, p.loss) for p in log.all] == [(10, 10.5), (20, 20.5), (30, 30.5)]
+
+
+def test_dictionaries_alone_are_numbered_by_their_epoch() -> None:
+    log = read_points("".join(f"{_dictionary(n)}\n" for n in STEPS))
+
+    assert log.format == BY_EPOCH
+    assert [p.iteration for p in log.all] == [33333, 66667, 100000]
+    assert "numbered by epoch" in log.notes[0]
+
+
+def test_dictionaries_that_a_rounded_epoch_does_not_tell_apart_are_refused() -> None:
+    with pytest.raises(ParseError, match="name no iteration"):
+        read_points("".join(f"{{'loss': {n}.5, 'epoch': 0.01}}\n" for n in STEPS))
+
+
+def test_a_bar_that_is_drawn_twice_counts_with_what_it_says_last() -> None:
+    bar = "\rEpoch 0: 1%|1 | {}/90 [00:01<00:09, 1.2it/s, loss={}]"
+
+    log = read_points("".join(bar.format(n, n - 1) + bar.format(n, n) for n in (1, 2, 3)) + "\n")
+
+    assert [(p.iteration, p.loss) for p in log.all] == [(1, 1.0), (2, 2.0), (3, 3.0)]
 
 
 def test_dictionaries_without_any_number_are_refused_with_a_way_out() -> None:
