@@ -18,6 +18,7 @@ SUMMARIES = {
     "gate": "Were enough nodes healthy lately? Touches nothing.",
     "nodes": "State, reason and history of every node.",
     "return": "Test a repaired node, then give it back.",
+    "power": "Switch nodes by their BMCs, or ask how they stand.",
     "schedule": "Start preflights by themselves.",
     "runs": "List the runs and how they ended.",
     "report": "Print or write a report of a run.",

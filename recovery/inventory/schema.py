@@ -22,6 +22,8 @@ _VARIABLES: dict[str, tuple[str, dict[str, Any]]] = {
     "bastion": ("host to jump through, user@host:port", _TEXT),
     "bmc": ("address of the BMC, or a mapping with address and more", _NAMED),
     "scheduler": ("slurm or kubernetes, or a mapping with kind and more", _NAMED),
+    "feed": ("power feed", _LABEL),
+    "limits": ("most nodes that a run may disrupt", {"type": "object"}),
     "min_nodes": ("fewest nodes that the job can run on", {"type": "integer", "minimum": 1}),
     "prepare": ("local command that makes the nodes reachable", {"type": ["string", "array"]}),
     "notify": ("apprise addresses of people to tell, or env:NAME", {"type": ["string", "array"]}),

@@ -79,7 +79,7 @@ def limits_of(keys: LimitKeys, inventory: Inventory, scope: Scope) -> Limits:
 
 
 def _number(name: str, said: Iterable[object], total: int, scope: Scope) -> int:
-    words = [_rendered(name, word, scope) for word in said if word != ""]
+    words = [word for one in said if (word := _rendered(name, one, scope))]
     if not words:
         share = _SHARES[name]
         return max(_LEAST, total * share // 100) if share else 0
@@ -88,7 +88,8 @@ def _number(name: str, said: Iterable[object], total: int, scope: Scope) -> int:
 
 def _rendered(name: str, word: object, scope: Scope) -> str:
     try:
-        return parse_most(scope.render_now(word) if isinstance(word, str) else word)
+        text = scope.render_now(word) if isinstance(word, str) else word
+        return parse_most(text) if text != "" else ""
     except GrammarError as error:
         raise InputError(f"limits: {name}: {error.message}", remedy=error.remedy) from error
     except TemplateError as error:

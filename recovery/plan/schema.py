@@ -70,7 +70,8 @@ def _properties(model: type[BaseModel]) -> dict[str, Any]:
 
 def _or_template(schema: dict[str, Any]) -> dict[str, Any]:
     """Whatever a value is, a template may stand for it."""
-    if schema.get("type") in ("string", "object") or not schema:
+    plain_text = schema.get("type") == "string" and "enum" not in schema and "const" not in schema
+    if plain_text or schema.get("type") == "object" or not schema:
         return {k: v for k, v in schema.items() if k != "format"}
     about = {"description": schema["description"]} if "description" in schema else {}
     inner = {k: v for k, v in schema.items() if k != "description"}

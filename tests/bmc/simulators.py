@@ -43,7 +43,7 @@ echo "$verb $*" >>{folder}/asked
 while [ $# -gt 0 ]; do
   case $verb-$1 in
     get-power|check-power) echo "power:$(cat {folder}/power)"; shift;;
-    set-power) echo "$2" >{folder}/power; shift 2;;
+    set-power) echo "$2" >{folder}/{sink}; shift 2;;
     get-boot) echo boot:default; shift;;
     *) shift; [ $verb = set ] && shift;;
   esac
@@ -96,21 +96,26 @@ class IpmiSim:
 
 @contextlib.contextmanager
 def ipmi_sim(
-    folder: Path, *, hook: str = "", address: str = "127.0.0.1", port: int = 0
+    folder: Path, *, obeys: bool = True, address: str = "127.0.0.1", port: int = 0, hub: str = ""
 ) -> Iterator[IpmiSim]:
-    """A BMC whose power hook is ``hook``, or one that writes the state into a file."""
+    """A BMC in the network namespace ``hub``, or here.
+
+    One that does not obey writes what it is told into ``wanted``: whoever holds the machine does
+    it, and writes ``power`` when it is done.
+    """
     folder.mkdir(parents=True)
     made = IpmiSim(folder, port or _free_udp_port())
     (folder / "power").write_text("1")
     own = folder / "hook.sh"
-    own.write_text(hook or _HOOK.format(folder=folder))
+    own.write_text(_HOOK.format(folder=folder, sink="power" if obeys else "wanted"))
     own.chmod(0o755)
     (folder / "lan.conf").write_text(
         _LAN.format(name=folder.name, address=address, port=made.port, hook=own, password=PASSWORD)
     )
     (folder / "emu").write_text(_EMULATED)
     (folder / "state").mkdir()
-    argv = ["ipmi_sim", "-n", "-c", str(folder / "lan.conf"), "-f", str(folder / "emu"),
+    inside = ["nsenter", f"--net=/run/netns/{hub}"] if hub else []
+    argv = [*inside, "ipmi_sim", "-n", "-c", str(folder / "lan.conf"), "-f", str(folder / "emu"),
             "-s", str(folder / "state")]  # fmt: skip
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(

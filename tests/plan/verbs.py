@@ -74,6 +74,10 @@ class CheckpointParams(LineParams):
 
 class PowerParams(Params):
     argument: Literal["on", "off", "cycle", "status"]
+    off_for: str = "30s"
+    settle: str = "10s"
+    every: str = "5s"
+    inrush: Annotated[int, WithJsonSchema({"type": ["integer", "string"]})] = 8
 
 
 class RebootParams(Params):

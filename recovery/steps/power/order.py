@@ -89,7 +89,8 @@ class Switching:
 
     def _to(self, wanted: BmcAsk) -> Output:
         """Orders a state once and waits until the BMC says so; states lag behind the order."""
-        self.world.intend(DISRUPT, {"node": self.node.name, "what": f"power {wanted}"})
+        what = DISRUPT if wanted is BmcAsk.OFF else "power"
+        self.world.intend(what, {"node": self.node.name, "what": f"power {wanted}"})
         ordered = self.world.bmc(self.node, wanted)
         every = seconds(self.params.every)
         ends_at = self.world.clock.monotonic() + self.world.step.timeout_s / _SHARE

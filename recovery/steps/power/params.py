@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, field_validator
 
 from recovery.plan import seconds
 
@@ -19,7 +19,9 @@ class PowerParams(BaseModel):
     settle: str = "10s"  # how long a node must stay on before it counts, and the next wave starts
     every: str = "5s"  # between two questions to a BMC
     by: Literal["feed", "rack", "none"] = "feed"
-    inrush: int = Field(default=8, ge=1)  # most nodes of one feed switched on at once
+    inrush: Annotated[int, WithJsonSchema({"type": ["integer", "string"]})] = Field(
+        default=8, ge=1
+    )  # most nodes of one feed switched on at once
 
     @field_validator("off_for", "settle", "every")
     @classmethod

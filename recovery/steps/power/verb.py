@@ -23,7 +23,7 @@ def _run(params: PowerParams, nodes: tuple[Node, ...], world: World) -> StepResu
     for line in told[:MOST_LINES]:
         world.note(line, kind="power")
     off = [name for name, result in found.items() if result.values.get("power") == "off"]
-    return StepResult(nodes=found, values={"off": off, "losses": told})
+    return StepResult(nodes=found, values={"action": params.argument, "off": off, "losses": told})
 
 
 def _waves(params: PowerParams, nodes: tuple[Node, ...]) -> tuple[tuple[Node, ...], ...]:
@@ -34,7 +34,10 @@ POWER = Verb(
     name="power",
     about="switch nodes by their BMC",
     effect=Effect.DISRUPTIVE,
-    effect_of=lambda p: Effect.READ if p.argument == "status" else Effect.DISRUPTIVE,
+    # `on` takes no node away: its waves hold it, not the limits of the blast radius.
+    effect_of=lambda p: {"status": Effect.READ, "on": Effect.WRITE}.get(
+        p.argument, Effect.DISRUPTIVE
+    ),
     rerun=Rerun.ASK,
     params=PowerParams,
     describe=lambda p: p.words,
