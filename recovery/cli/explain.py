@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
+    from recovery.engine.judging import AnyCheck
     from recovery.reading.xid import Xid
 
 
@@ -67,43 +73,80 @@ def sxid_lines(code: int) -> list[str]:
 
 
 def code_lines(code: str) -> list[str]:
-    """The check that a finding's code belongs to, and what is known of the finding."""
-    from recovery.model.check import Check
+    """Meaning, cause, remedy, source, and the check behind it; empty where nothing is known."""
     from recovery.reading.train_causes import CAUSES
+
+    check = _check_of(code)
+    entry = entry_of(code)
+    cause = CAUSES.get(code.rpartition(".")[2].replace("-", "_"))
+    if code.startswith("train.first-error") and cause is not None:
+        entry = Entry(code, cause.words, "the log's own line, the earliest one", cause.remedy)
+    if entry is None and check is None:
+        return []
+    entry = entry or Entry(code, f"a finding of {code}", "its words say it", "do what it says")
+    lines = [
+        f"{code}: {entry.meaning}",
+        *([f"cause     {entry.cause}"] if entry.cause != "-" else []),
+        f"do        {entry.remedy}",
+    ]
+    return [*lines, *(_asking(check) if check else ()), f"source    {source_of(code)}"]
+
+
+def _asking(check: AnyCheck) -> Iterator[str]:
+    yield f"question  {check.question}"
+    yield f"ask again $ {check.command}"
+    if check.expects:
+        yield f"judged by {', '.join(check.expects)}"
+
+
+def _check_of(code: str) -> AnyCheck | None:
+    from recovery.model.check import Check
     from recovery.registry import collect
 
     checks = collect("recovery.checks", Check)
     name = max((n for n in checks if f"{code}.".startswith(f"{n}.")), key=len, default=None)
-    if name is None:
-        return [f"{code}: {_GENERAL[code]}"] if code in _GENERAL else []
-    check = checks[name]
-    lines = [
-        f"{code}: a finding of {name}",
-        f"question  {check.question}",
-        f"ask again $ {check.command}",
-    ]
-    cause = CAUSES.get(code.rpartition(".")[2].replace("-", "_"))
-    if name == "train.first-error" and cause is not None:
-        lines[1:1] = [f"meaning   {cause.words}", f"do        {cause.remedy}"]
-    if check.expects:
-        lines.append(f"judged by {', '.join(check.expects)}")
-    return lines
+    return checks[name] if name else None
 
 
-_GENERAL = {
-    "unreadable": "the text could not be read, which says nothing of the machine",
-    "unreadable.empty": "nothing was printed: silence is not health",
-    "unreadable.unrecognised": "no check reads this text: name the command that printed it",
-    "kernel-log.filtered": "the log went through a filter: what is absent proves nothing",
-    "kernel-log.cut": "the log ends in the middle of a line",
-    "kernel-log.partial": "the log begins after the boot: older messages were overwritten",
-    "kernel-log.no-driver": "the NVIDIA driver wrote nothing since boot: is it loaded?",
-    "nothing-judged": "no check was asked",
-}
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a code means; ``code`` may hold ``*`` for anything."""
+
+    code: str
+    meaning: str
+    cause: str
+    remedy: str
+
+
+@cache
+def entries() -> dict[str, Entry]:
+    """All entries of ``codes.txt`` by code."""
+    rows = [line.split(" | ") for line in _lines() if not line.startswith("=")]
+    return {row[0]: Entry(*row) for row in rows}
+
+
+def entry_of(code: str) -> Entry | None:
+    """The entry of a code: its own, else the longest pattern that fits; None where none does."""
+    known = entries()
+    fitting = [pattern for pattern in known if fnmatchcase(code, pattern)]
+    return known.get(code) or (known[max(fitting, key=len)] if fitting else None)
+
+
+def source_of(code: str) -> str:
+    """Where the rule behind a code comes from: of the longest prefix that fits."""
+    rows = [line[2:].split(" | ") for line in _lines() if line.startswith("= ")]
+    fitting = [row for row in rows if code.startswith(row[0])]
+    return max(fitting, key=lambda row: len(row[0]))[1] if fitting else "the project's README.md"
+
+
+@cache
+def _lines() -> tuple[str, ...]:
+    text = files("recovery.cli").joinpath("codes.txt").read_text(encoding="utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("#"))
 
 
 def _near(code: str) -> str:
     from recovery.model.check import Check
     from recovery.registry import collect, did_you_mean
 
-    return did_you_mean(code, [*collect("recovery.checks", Check), *_GENERAL])
+    return did_you_mean(code, [*collect("recovery.checks", Check), *entries()])
