@@ -24,6 +24,10 @@ def _one_wave(params: Any, nodes: tuple[Node, ...]) -> tuple[tuple[Node, ...], .
     return (nodes,)
 
 
+def _no_price(params: Any, n_nodes: int) -> str:
+    return ""
+
+
 def _no_commands(params: Any) -> tuple[str, ...]:
     return ()
 
@@ -35,7 +39,8 @@ class Verb(Generic[Params]):
     ``params`` is a frozen pydantic model with ``extra="forbid"``: its field ``argument`` is the
     value of the verb key (`mesh: all_reduce`), its other fields are keys that this verb adds to a
     step (`size: 8G`). ``describe`` says in one line what the step will do, ``commands`` the exact
-    lines that it runs on a node. ``run`` must return a result for every node it is given and must
+    lines that it runs on a node, ``price`` what it costs on so many nodes, in words. ``run`` must
+    return a result for every node it is given and must
     not raise for what goes wrong on a node. ``on_nodes`` is false for verbs that run on the
     controller alone (approve, report): they are given the one node `CONTROLLER`. ``together`` is
     true where nodes are judged with one another (mesh, launch): a retry or a resume then repeats
@@ -56,6 +61,7 @@ class Verb(Generic[Params]):
     effect_of: Callable[[Params], Effect] | None = None
     disrupts: bool = True
     commands: Callable[[Params], tuple[str, ...]] = _no_commands
+    price: Callable[[Params, int], str] = _no_price
     waves: Callable[[Params, tuple[Node, ...]], tuple[tuple[Node, ...], ...]] = _one_wave
     on_nodes: bool = True
     together: bool = False

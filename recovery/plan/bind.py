@@ -12,7 +12,7 @@ from recovery.errors import SelectionError, TemplateError
 from recovery.model.kind import Verb
 from recovery.model.runbook import Effect, GateKind, OnFail, Rerun, Step
 from recovery.plan.expand import Placed
-from recovery.plan.fields import ARGUMENT, params_of, render_fields, render_inside
+from recovery.plan.fields import ARGUMENT, params_of, render_fields, render_inside, told_of
 from recovery.plan.grammar import show_gate
 from recovery.plan.keys import CommonKeys, faults_of
 from recovery.plan.problems import Problem
@@ -78,7 +78,7 @@ class Binding:
         if keys is None or self.problems:
             return None
         self._check_gate(keys, nodes, expression)
-        told = self.verb.describe(params) if params is not None else shown
+        told = told_of(self.verb, params, len(nodes)) if params is not None else shown
         commands = tuple(self.verb.commands(params)) if params is not None else ()
         return replace(
             self._made(keys, self._own_effect(params)),

@@ -62,6 +62,12 @@ def params_of(
         return None, faults_of(error, verb.params)
 
 
+def told_of(verb: Verb[Any], params: BaseModel, n_nodes: int) -> str:
+    """One line: what the step does, and what that costs on so many nodes."""
+    price = verb.price(params, n_nodes)
+    return f"{verb.describe(params)} ({price})" if price else verb.describe(params)
+
+
 def render_step(
     step: Step, verb: Verb[Any], values: Mapping[str, object]
 ) -> tuple[Step, BaseModel]:
@@ -89,7 +95,7 @@ def render_step(
         step,
         env={name: text(one) for name, one in step.env.items()},
         keep=tuple(text(one) for one in step.keep),
-        describe=verb.describe(params),
+        describe=told_of(verb, params, len(step.nodes)),
         commands=tuple(verb.commands(params)),
     )
     return started, params

@@ -169,6 +169,18 @@ def test_a_round_that_nobody_ends_is_played_again_with_more_time():
     assert limits == [60.0] * 8 + [180.0] * 8
 
 
+def test_the_price_is_of_so_many_nodes_as_the_step_has():
+    small, large = (MESH.price(MeshParams(), n) for n in (8, 1024))
+    one = MESH.price(MeshParams(only="node1"), 5)
+
+    assert small == (
+        "2 rounds, 12 launches, 2 min, 0.3 node-hours;"
+        " with suspects 5 rounds, 18 launches, 5 min, 0.7 node-hours"
+    )
+    assert large.startswith("2 rounds, 1536 launches, 2 min, 34.1 node-hours; with")
+    assert one.startswith("2 rounds, 2 launches")
+
+
 @pytest.mark.parametrize("word", ["pair", "everything"])
 def test_an_unknown_level_is_refused(word):
     with pytest.raises(ValueError, match=f"'{word}' is none of alone, pairs"):

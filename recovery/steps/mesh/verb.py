@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from statistics import median
 
+from recovery.inventory.hostlist import expand
 from recovery.mesh.launch import Launch, alone_line, mpirun_line, on_pairs
 from recovery.mesh.price import estimate
 from recovery.mesh.verdicts import Kind, MeshVerdict, NodeVerdict, verdicts
@@ -151,13 +153,22 @@ def _about_pairs(found: MeshVerdict) -> Iterable[Finding]:
 
 
 def _describe(params: MeshParams) -> str:
-    words = f"{params.argument} of {params.size}: {', '.join(params.levels)}"
-    one = (64, 1) if Level.LEAVES not in params.asked else (64, 4)
-    clean = estimate(*one, levels=params.asked)
-    bad = estimate(*one, 1, levels=params.asked)
-    cost = f"{clean.rounds} rounds of about a minute when clean, {bad.rounds} with suspects"
     only = f"; only {params.only}, the others are partners" if params.only else ""
-    return f"{words} ({cost}){only}"
+    return f"{params.argument} of {params.size}: {', '.join(params.levels)}{only}"
+
+
+def _price(params: MeshParams, n_nodes: int) -> str:
+    """For a clean mesh, and with one bad node in 128; leaves of 32 nodes where they count."""
+    asked = len(expand(params.only)) if params.only else n_nodes
+    tested = 2 * asked if params.only else n_nodes  # each with a partner
+    spared = asked if params.only and Level.ALONE in params.asked else 0
+    leaves = max(2, n_nodes // 32) if Level.LEAVES in params.asked else 1
+    whole = [
+        replace(price, launches=price.launches - spared, node_hours=price.minutes / 60 * n_nodes)
+        for suspects in (0, max(1, asked // 128))
+        for price in (estimate(tested, leaves, suspects, levels=params.asked),)
+    ]
+    return f"{whole[0]}; with suspects {whole[1]}"
 
 
 def _commands(params: MeshParams) -> tuple[str, ...]:
@@ -176,6 +187,7 @@ MESH = Verb(
     params=MeshParams,
     describe=_describe,
     commands=_commands,
+    price=_price,
     run=_run,
     together=True,
     timeout_s=1800.0,
