@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from recovery.errors import ParseError
-from recovery.model.check import Check
+from recovery.model.check import Check, CheckEffect
 from recovery.model.output import Printed
 from recovery.model.verdict import Verdict, passed, single, unknown
 from recovery.reading.asked import tool_asked
@@ -83,6 +83,7 @@ BUG_REPORT = Check(
     expect=expect,
     judge=judge,
     recognises=recognises,
+    effect=CheckEffect.WRITES,
     needs_root=True,
     needs="nvidia-bug-report.sh (NVIDIA driver)",
     timeout_s=300.0,

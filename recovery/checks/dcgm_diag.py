@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from recovery.model.check import Check
+from recovery.model.check import Check, CheckEffect
 from recovery.model.verdict import (
     Finding,
     Verdict,
@@ -248,6 +248,7 @@ DCGM_DIAG_3 = replace(
     name="dcgm.diag-3",
     question="Under load for 15 minutes: do the GPUs pass NVIDIA's own stress tests?",
     command="dcgmi diag -r 3 -j",
+    effect=CheckEffect.ACTIVE,
     recognises=None,  # any answer of dcgmi diag is read by dcgm.diag
     timeout_s=2400.0,
 )

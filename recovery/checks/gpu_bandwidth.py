@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recovery.model.check import Check
+from recovery.model.check import Check, CheckEffect
 from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, warned
 from recovery.reading.agreement import SHARE, far_below
 from recovery.reading.content import told_by
@@ -101,6 +101,7 @@ GPU_BANDWIDTH = Check(
     facts=_facts,
     compare=_compare,
     recognises=told_by("nvbandwidth", begins=r"nvbandwidth (?:Version|v\d)"),
+    effect=CheckEffect.ACTIVE,
     needs="nvbandwidth (NVIDIA/nvbandwidth, built with CUDA)",
     expects=("h2d_gb_per_s", "d2h_gb_per_s"),
     timeout_s=300.0,

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from recovery.errors import ParseError
-from recovery.model.check import Check
+from recovery.model.check import Check, CheckEffect
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, warned
 from recovery.reading.agreement import SHARE, far_below
@@ -131,6 +131,7 @@ GPU_BURN = Check(
     recognises=told_by(
         "dcgmproftester", begins=r"Skipping CreateDcgmGroups|Worker \d+:\d+ ?\[1004\]:"
     ),
+    effect=CheckEffect.ACTIVE,
     needs="dcgmproftester12 (package datacenter-gpu-manager-4-cuda12)",
     expects=("tensor_gflop_per_s", "expected_gpus"),
     timeout_s=240.0,

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from recovery.model.check import Check
+from recovery.model.check import Check, CheckEffect
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, warned
 from recovery.reading.asked import tool_asked
@@ -266,6 +266,7 @@ NCCL_RESULT = Check(
     judge=judge_nccl,
     facts=facts_of_nccl,
     recognises=_recognises,
+    effect=CheckEffect.ACTIVE,
     needs="nccl-tests (all_reduce_perf)",
     expects=("busbw", "algorithm", "expected_gpus", "expected_ranks", "nodes", "requested_max"),
     timeout_s=300.0,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.option("--markdown", is_flag=True, help="A table for documents.")
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
 def COMMAND(*, commands: bool, markdown: bool, fmt: str) -> None:  # noqa: N802 - a constant of the shelf
-    """List the checks: name, question, command, needs root or not, profiles that help."""
+    """List the checks: name, question, command, effect, needs root or not, profiles that help."""
     from recovery.model.check import Check
     from recovery.registry import collect
 
@@ -35,13 +35,19 @@ def COMMAND(*, commands: bool, markdown: bool, fmt: str) -> None:  # noqa: N802 
         click.echo("\n".join(_as_text(rows)))
 
 
+_EFFECTS = {
+    "active": "loads the GPUs: ask it only where no job runs",
+    "writes": "leaves a file on the node",
+}
+
+
 def row(check: AnyCheck, profiles: Mapping[str, frozenset[str]]) -> dict[str, Any]:
     """One check as JSON-able values."""
     return {
         "check": check.name,
         "question": check.question,
         "command": check.command,
-        "effect": "read",
+        "effect": check.effect.value,
         "root": check.needs_root,
         "needs": check.needs,
         "expects": list(check.expects),
@@ -61,13 +67,17 @@ def _profiles() -> dict[str, frozenset[str]]:
 
 def as_markdown(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """A Markdown table, one check a line."""
-    lines = ["| check | question | command | root | expectations from |", "|---|---|---|---|---|"]
+    lines = [
+        "| check | question | command | effect | root | expectations from |",
+        "|---|---|---|---|---|---|",
+    ]
     for one in rows:
         command = str(one["command"]).replace("|", "\\|")
         cells = (
             one["check"],
             one["question"],
             f"`{command}`",
+            one["effect"],
             "yes" if one["root"] else "",
             ", ".join(one["profiles"]),
         )
@@ -80,7 +90,8 @@ def _as_text(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     for one in rows:
         lines.append(f"{one['check']:20}{one['question']}")
         lines.append(f"{'':20}$ {one['command']}")
-        notes = ["needs root"] if one["root"] else []
+        notes = [_EFFECTS[one["effect"]]] if one["effect"] in _EFFECTS else []
+        notes += ["needs root"] if one["root"] else []
         notes += [f"needs {one['needs']}"] if one["needs"] else []
         notes += [f"profiles: {', '.join(one['profiles'])}"] if one["profiles"] else []
         if notes:

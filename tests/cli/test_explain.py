@@ -95,3 +95,17 @@ def test_triage_of_something_else_says_so(tmp_path: Path):
 
     with pytest.raises(InputError, match="no iteration and no error"):
         CliRunner().invoke(TRIAGE, [str(tmp_path / "x.log")], catch_exceptions=False)
+
+
+def test_what_loads_gpus_or_writes_is_listed_as_such():
+    rows = json.loads(CliRunner().invoke(CHECKS, ["--format", "json"]).output)
+    effects = {row["check"]: row["effect"] for row in rows if row["effect"] != "read"}
+
+    assert effects == {
+        "bugreport": "writes",
+        "dcgm.diag-3": "active",
+        "gpu.bandwidth": "active",
+        "gpu.burn": "active",
+        "nccl.result": "active",
+    }
+    assert "loads the GPUs" in CliRunner().invoke(CHECKS, []).output
