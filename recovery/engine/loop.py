@@ -239,8 +239,11 @@ class Run:
         bad = tuple(n for n, r in result.nodes.items() if r.verdict.level.blocks)
         if not bad or not step.on_fail_steps:
             return result
+        shut = self.shut_by, self.shut_step
         for repair in step.on_fail_steps:
             if not self._step(replace(repair, nodes=bad)):
+                # The step itself is ruled on next: a repair that failed does not end the run.
+                self.shut_by, self.shut_step = shut
                 return result
         again = attempts.carry_out(tuple(self.parts.nodes[n] for n in bad), {})
         return replace(result, nodes={**result.nodes, **again.nodes})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from pydantic import BaseModel, ConfigDict
 
 from recovery.engine.blast import DISRUPT
@@ -12,7 +14,7 @@ from recovery.model.node import Node
 from recovery.model.output import Command, Ending, Output
 from recovery.model.ports import World
 from recovery.model.runbook import Effect, Rerun
-from recovery.model.verdict import Finding, failed, passed, unknown
+from recovery.model.verdict import Finding, failed, passed, unknown, warned
 from recovery.plan import seconds
 
 # Detached, so that the answer to this command arrives before the node goes down.
@@ -20,12 +22,37 @@ REBOOT = "(sleep 1; systemctl reboot || reboot) >/dev/null 2>&1 </dev/null & exi
 PAUSE_S = 5.0
 
 
+_ASKED = "asked all"
+_KNOWN = {
+    "driver": "nvidia-smi -L | grep -q '^GPU '",
+    "fabric-manager": "systemctl is-active nvidia-fabricmanager",
+}
+
+
 class RebootParams(BaseModel):
-    """How long the new boot must last before it counts."""
+    """How long the new boot must last before it counts, and what must work then.
+
+    ``ready`` names ``driver``, ``fabric-manager``, a path that must be mounted, or a service.
+    ``may_fail``: what comes after says whether it helped.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     argument: str | None = None  # how long the node may take; default: the step's timeout
     settle: str = "10s"
+    ready: tuple[str, ...] = ()
+    may_fail: bool = False
+
+    @property
+    def line(self) -> str:
+        """Prints what is not ready yet, then that all was asked: silence is never readiness."""
+        asks = (f"({_ready(w)}) >/dev/null 2>&1 || echo {shlex.quote(w)}; " for w in self.ready)
+        return f"{''.join(asks)}echo '{_ASKED}'"
+
+
+def _ready(word: str) -> str:
+    if word.startswith("/"):
+        return f"mountpoint -q {shlex.quote(word)}"
+    return _KNOWN.get(word, f"systemctl is-active {shlex.quote(word)}")
 
 
 def _run(params: RebootParams, nodes: tuple[Node, ...], world: World) -> StepResult:
@@ -51,6 +78,10 @@ def _reboot(params: RebootParams, node: Node, world: World) -> NodeResult:
     world.run(node, Command(REBOOT, timeout_s=15.0, sudo=world.step.sudo))
     limit = seconds(params.argument) if params.argument else world.step.timeout_s
     finding = _wait(before, node, world, started + limit, seconds(params.settle))
+    if not finding.level.blocks and params.ready:
+        finding = _until_ready(params, node, world, started + limit)
+    if params.may_fail and finding.level.blocks:
+        finding = warned(finding.finding, remedy=finding.remedy, code=finding.code)
     elapsed = world.clock.monotonic() - started
     done = Output(Ending.FINISHED, exit_status=0, duration_s=elapsed)
     return node_result(node.name, done, [finding])
@@ -75,6 +106,30 @@ def _wait(before: Boot, node: Node, world: World, ends_at: float, settle_s: floa
     )
 
 
+def _until_ready(params: RebootParams, node: Node, world: World, ends_at: float) -> Finding:
+    """Asks again until all that must work does; what still does not is named."""
+    while True:
+        lines = world.run(node, Command(params.line, timeout_s=60.0)).text.split("\n")
+        known = _ASKED in lines
+        left = [line for line in lines if line in params.ready]
+        if known and not left:
+            return passed(f"rebooted; {', '.join(params.ready)} ready")
+        if world.clock.monotonic() + PAUSE_S > ends_at:
+            break
+        world.clock.sleep(PAUSE_S)
+    if not known:
+        return unknown(
+            "rebooted, and it does not say what is ready",
+            remedy="log in and look: systemctl --failed",
+            code="reboot.not-ready",
+        )
+    return failed(
+        f"rebooted, and not ready in time: {', '.join(left)}",
+        remedy="on the node: systemctl --failed; mount | grep PATH; nvidia-smi -L",
+        code="reboot.not-ready",
+    )
+
+
 REBOOT_VERB = Verb(
     name="reboot",
     about="reboot every node and prove it by a new boot id",
@@ -82,7 +137,7 @@ REBOOT_VERB = Verb(
     rerun=Rerun.ASK,
     params=RebootParams,
     describe=lambda p: f"reboot, and prove it by a boot id that lasts {p.settle}",
-    commands=lambda p: (ASK, REBOOT),
+    commands=lambda p: (ASK, REBOOT, *((p.line,) if p.ready else ())),
     run=_run,
     timeout_s=1200.0,
 )

@@ -391,3 +391,35 @@ def test_a_probe_does_not_run_what_needs_a_value_of_a_step_not_run():
 
     assert bench.transport.asked == []
     assert bench.story.steps["b"].outcome == "not-run"
+
+
+def test_a_repair_that_fails_leaves_the_ruling_to_the_step_itself():
+    bench = Bench(answer=lambda node, command: finished(status=int(node.name == "n1")))
+    repair = line("mend", "mend")
+    one = line("look", gate=Gate(GateKind.ANY), on_fail_steps=(repair,))
+
+    end = bench.carry_out(one, line("after", nodes=("n2",)))
+
+    assert end.exit_code == 0
+    assert bench.story.steps["mend"].outcome == "failed"
+    assert bench.story.steps["after"].outcome == "done"
+
+
+def test_a_ladder_of_repairs_is_climbed_only_as_far_as_it_must():
+    well = {"n1": "reboot", "n2": "reset", "n3": "", "n4": ""}  # the rung that mends a node
+    tried = []
+
+    def answer(node, command):
+        if command.line in ("reset", "reboot"):
+            tried.append((node.name, command.line))
+            well[node.name] = "" if well[node.name] == command.line else well[node.name]
+            return finished()
+        return finished(status=int(bool(well[node.name])))
+
+    after = line("after-reset", "ask", on_fail_steps=(line("second", "reboot"),))
+    one = line("look", "ask", on_fail_steps=(line("first", "reset"), after))
+
+    end = Bench(answer=answer).carry_out(one)
+
+    assert end.exit_code == 0
+    assert sorted(tried) == [("n1", "reboot"), ("n1", "reset"), ("n2", "reset")]

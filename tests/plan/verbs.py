@@ -82,6 +82,12 @@ class PowerParams(Params):
 
 class RebootParams(Params):
     argument: str | None = None
+    ready: tuple[str, ...] = ()
+    may_fail: bool = False
+
+
+class ResetParams(NamesParams):
+    may_fail: bool = False
 
 
 def _nothing(params: Any, nodes: Any, world: Any) -> StepResult:
@@ -115,6 +121,7 @@ VERBS = {
         verb("verify", LineParams),
         verb("power", PowerParams, Effect.DISRUPTIVE),
         verb("reboot", RebootParams, Effect.DISRUPTIVE),
+        verb("reset", ResetParams, Effect.DISRUPTIVE),
         verb("wait", WaitParams, **LINE),
         verb("approve", LineParams, on_nodes=False),
         verb("report", NamesParams, on_nodes=False),

@@ -14,7 +14,7 @@ def boot(boot_id, uptime=20.0):
     return finished(f"{boot_id}\n{uptime} 1.0\n")
 
 
-def rebooted(*answers):
+def rebooted(*answers, **params):
     left = list(answers)
 
     def answer(node, command):
@@ -23,7 +23,7 @@ def rebooted(*answers):
         return left.pop(0) if len(left) > 1 else left[0]
 
     world = FakeWorld(transport=FakeTransport(answer), step=a_step("reboot", timeout_s=100))
-    return REBOOT_VERB.run(RebootParams(), (Node("a"),), world).nodes["a"], world
+    return REBOOT_VERB.run(RebootParams(**params), (Node("a"),), world).nodes["a"], world
 
 
 def test_a_new_boot_id_seen_twice_passes():
@@ -57,3 +57,43 @@ def test_a_node_whose_boot_id_cannot_be_read_is_not_rebooted():
 
     assert result.verdict.level is Level.UNKNOWN
     assert [line for _, line in world.transport.asked] == [ASK]
+
+
+BACK = (boot(OLD, 9e5), boot(NEW, 5), boot(NEW, 15))
+
+
+def ready(*answers):
+    """A reboot after which the node says such things about what must work."""
+    left = list(answers)
+
+    def answer(node, command):
+        if "asked all" in command.line:
+            return left.pop(0) if len(left) > 1 else left[0]
+        return boots.pop(0) if command.line == ASK and len(boots) > 1 else boots[0]
+
+    boots = list(BACK)
+    world = FakeWorld(transport=FakeTransport(answer), step=a_step("reboot", timeout_s=100))
+    params = RebootParams(ready=("driver", "slurmd", "/lustre"))
+    return REBOOT_VERB.run(params, (Node("a"),), world).nodes["a"]
+
+
+def test_what_must_work_after_the_boot_is_waited_for():
+    result = ready(finished("slurmd\nasked all\n"), finished("asked all\n"))
+
+    assert result.verdict.level is Level.PASS
+
+
+def test_what_does_not_work_in_time_is_named():
+    result = ready(finished("slurmd\n/lustre\nasked all\n"))
+
+    assert result.verdict.worst.finding == "rebooted, and not ready in time: slurmd, /lustre"
+
+
+def test_a_node_that_does_not_say_what_works_is_not_ready():
+    assert ready(finished("")).verdict.level is Level.UNKNOWN
+
+
+def test_a_node_that_never_came_back_is_a_warning_where_the_next_step_decides():
+    result, _ = rebooted(boot(OLD, 9e5), may_fail=True)
+
+    assert result.verdict.level is Level.WARN
