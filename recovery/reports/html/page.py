@@ -55,6 +55,7 @@ def render(events: Sequence[Event], evidence: Evidence, fold: Fold) -> str:
         "timeline": overview.timeline(story),
         "mesh": pictures.mesh(story, fold),
         "pairs": pictures.pairs(story),
+        "rails": pictures.rails(story),
         "curves": pictures.curves(story),
         "topologies": pictures.topologies(story, evidence, fold),
     }

@@ -9,6 +9,7 @@ from recovery.engine.history import RunStory
 from recovery.errors import ParseError, StoreError
 from recovery.model.output import Printed
 from recovery.model.ports import Evidence
+from recovery.reading.nccl_size import rate_word
 from recovery.reading.topo import looks_like_topology, read_topology
 from recovery.reading.topo_words import Topology
 
@@ -30,7 +31,7 @@ def mesh(story: RunStory, fold: Fold) -> list[dict[str, Any]]:
     return [
         {
             "round": f"{t.get('round', '')} {t.get('level', '')}".strip(),
-            "group": fold(t.get("group", ())),
+            "group": fold(t.get("group", ())) + _rail(t),
             "busbw": _busbw(t),
             "colour": _colour(t.get("busbw_gb_per_s"), best),
             "level": "pass" if t.get("ok") else "fail",
@@ -42,7 +43,12 @@ def mesh(story: RunStory, fold: Fold) -> list[dict[str, Any]]:
 
 def _busbw(test: Mapping[str, Any]) -> str:
     value = test.get("busbw_gb_per_s")
-    return f"{float(value):.1f} GB/s" if value is not None else "none"
+    return rate_word(float(value)) if value is not None else "none"
+
+
+def _rail(test: Mapping[str, Any]) -> str:
+    rail = test.get("rail")
+    return f" rail {rail}" if rail is not None else ""
 
 
 def _colour(value: Any, best: float) -> str:
@@ -56,7 +62,7 @@ def pairs(story: RunStory) -> dict[str, Any] | None:
     seen = {
         frozenset(t["group"]): t.get("busbw_gb_per_s")
         for t in tests(story)
-        if len(t.get("group", ())) == 2
+        if len(t.get("group", ())) == 2 and t.get("rail") is None
     }
     names = sorted({n for pair in seen for n in pair})
     if not names or len(names) > PAIRS_SHOWN:
@@ -72,6 +78,33 @@ def pairs(story: RunStory) -> dict[str, Any] | None:
 
     rows = [{"name": a, "cells": [cell(a, b) for b in names]} for a in names]
     return {"names": names, "rows": rows}
+
+
+def rails(story: RunStory) -> dict[str, Any] | None:
+    """The best that each NIC of a node reached, the worst nodes first; None without such tests.
+
+    The best: a slow partner makes one test slow, a slow NIC all of them.
+    """
+    best: dict[str, dict[int, float]] = {}
+    for test in tests(story):
+        if test.get("rail") is not None:
+            for name in test.get("group", ()):
+                reached, rail = float(test.get("busbw_gb_per_s") or 0.0), int(test["rail"])
+                of_node = best.setdefault(name, {})
+                of_node[rail] = max(reached, of_node.get(rail, 0.0))
+    if not best:
+        return None
+    names = sorted({rail for of_node in best.values() for rail in of_node})
+    top = max(value for of_node in best.values() for value in of_node.values())
+    worst = sorted(best, key=lambda name: (min(best[name].values()), name))[:PAIRS_SHOWN]
+    rows = [{"name": n, "cells": [_rail_cell(best[n].get(r), top) for r in names]} for n in worst]
+    return {"names": names, "rows": rows}
+
+
+def _rail_cell(value: float | None, top: float) -> dict[str, str]:
+    if value is None:
+        return {"text": "", "colour": "transparent"}
+    return {"text": f"{value:.0f}" if value else "none", "colour": _colour(value, top)}
 
 
 def curves(story: RunStory) -> list[dict[str, Any]]:
