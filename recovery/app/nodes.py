@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from recovery import inventory as inventories
 from recovery.app import preparing
 from recovery.app.scheduler import Use, release
+from recovery.app.stories import stories_of as stories_of
 from recovery.engine.health import RELEASED, NodeHistory, histories
-from recovery.engine.history import RunStory, story_of
+from recovery.engine.history import RunStory
 from recovery.engine.summary import took
-from recovery.errors import InputError, StoreError
+from recovery.errors import InputError
 from recovery.model.events import Noted
 from recovery.model.inventory import Inventory
 from recovery.model.ports import Clock
 from recovery.model.verdict import Level
-from recovery.store.journal import FileJournal, read_journal
-from recovery.store.runs import RunFolder, all_runs
+from recovery.store.journal import FileJournal
+from recovery.store.runs import RunFolder
 
 RETURN_RUNBOOK = "node-return"
 N_PARTNERS = 2
@@ -41,33 +41,6 @@ class NodeRow:
     n_bad_runs: int = 0
     findings: tuple[tuple[str, int], ...] = ()
     scheduler: str = ""
-
-
-def stories_of(state: Path, cluster: str, *, since: float = 0.0) -> list[RunStory]:
-    """The stories of a cluster's runs, oldest first; journals that cannot be read are left out.
-
-    ``since`` leaves out runs that ended before it, without reading them.
-    """
-    found = []
-    for folder in all_runs(state):
-        story = _story(folder) if _written_at(folder) >= since else None
-        if story is not None and story.started and story.started.cluster == cluster:
-            found.append(story)
-    return found
-
-
-def _written_at(folder: RunFolder) -> float:
-    try:
-        return folder.journal.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _story(folder: RunFolder) -> RunStory | None:
-    try:
-        return story_of(read_journal(folder.journal))
-    except StoreError:
-        return None
 
 
 def rows(

@@ -9,6 +9,7 @@ from typing import Any
 
 from recovery import inventory as inventories
 from recovery.app import files, preparing
+from recovery.app.groups import RunGroups
 from recovery.app.scheduler import Use, kind_of, partition_nodes
 from recovery.engine.ending import RunEnd
 from recovery.engine.history import RunStory
@@ -71,7 +72,7 @@ def wanted(
         SchedulerError: Slurm is to say which nodes a partition has, and does not answer.
     """
     number, expression = _number_and_expression(words)
-    names = inventories.select(inventory, expression or _default(inventory))
+    names = RunGroups(inventory).select(expression or _default(inventory))
     if job is None:
         return _enough(Wanted(nodes=names, least=number, most=number))
     request = read_job(_text(job), job, options)

@@ -16,6 +16,7 @@ from typing import Any
 from recovery import inventory as inventories
 from recovery import plan as plans
 from recovery.app import files
+from recovery.app.groups import RunGroups
 from recovery.errors import InventoryError
 from recovery.model.check import Check
 from recovery.model.inventory import Inventory
@@ -132,13 +133,18 @@ def prepare(
     overrides: Mapping[str, str] | None = None,
     nodes: str | None = None,
     seed: int | None = None,
+    groups: Mapping[str, Iterable[str]] | None = None,
 ) -> Prepared:
     """Reads everything and makes the plan; touches no node.
+
+    ``groups`` are the nodes of ``@drained`` and ``@quarantined``; those that are not given are
+    found out when an expression names them.
 
     Raises:
         InputError: whatever is wrong with what we were given, with its place and remedy.
     """
     inventory = read_inventory(cluster)
+    chooser = RunGroups(inventory, asked={n: tuple(v) for n, v in (groups or {}).items()})
     book = plans.read_runbook(*files.find_runbook(runbook), verbs())
     chosen = secrets.randbelow(2**31) if seed is None else seed
     plan = plans.build(
@@ -148,18 +154,20 @@ def prepare(
         overrides=dict(overrides or {}),
         nodes=nodes,
         load=files.find_runbook,
-        select=lambda expression: inventories.select(inventory, expression, empty_ok=True),
+        select=lambda expression: chooser.select(expression, empty_ok=True),
         fold=inventories.fold,
         check_names=check_names(),
         seed=chosen,
     )
-    inputs = {
+    inputs: dict[str, Any] = {
         "cluster": cluster,
         "runbook": runbook,
         "overrides": dict(overrides or {}),
         "nodes": nodes,
         "seed": chosen,
     }
+    if chooser.asked:
+        inputs["groups"] = {name: list(nodes) for name, nodes in chooser.asked.items()}
     prepared = Prepared(
         plan=plan, inventory=inventory, verbs=verbs(), fold=inventories.fold, inputs=inputs
     )

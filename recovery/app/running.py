@@ -17,13 +17,13 @@ import recovery
 from recovery import plan as plans
 from recovery.app import bmcs, files, metrics, preparing
 from recovery.app.control import Control, RealClock, TerminalAsker
-from recovery.app.nodes import stories_of
 from recovery.app.notifying import About, Herald, sender
 from recovery.app.outside import drain
 from recovery.app.playbooks import run_playbook
 from recovery.app.preparing import Prepared
 from recovery.app.reporting import render, write_reports
 from recovery.app.secrecy import people_of, resolved, secret_values
+from recovery.app.stories import stories_of
 from recovery.engine.blast import disrupted
 from recovery.engine.ending import RunEnd
 from recovery.engine.history import RunStory, story_of

@@ -24,12 +24,12 @@ def COMMAND(cluster: str, expression: str, **options: Any) -> None:  # noqa: N80
 
     from recovery.app import nodes, preparing
     from recovery.app.files import state_folder
+    from recovery.app.groups import RunGroups
     from recovery.app.scheduler import Use, use_of
     from recovery.errors import SchedulerError
-    from recovery.inventory import select
 
     inventory = preparing.read_inventory(cluster)
-    names = select(inventory, expression)
+    names = RunGroups(inventory, state_folder(options["state"])).select(expression)
     now = time.time()
     since = now - options["since"]
     stories = nodes.stories_of(state_folder(options["state"]), inventory.name, since=since)

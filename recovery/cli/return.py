@@ -23,6 +23,7 @@ def COMMAND(cluster: str, expression: str, **options: Any) -> None:  # noqa: N80
     from recovery.app import nodes, preparing
     from recovery.app.control import Control, RealClock
     from recovery.app.files import state_folder
+    from recovery.app.groups import RunGroups
     from recovery.app.running import start
     from recovery.app.scheduler import use_of
     from recovery.cli.sitting import watch
@@ -30,8 +31,8 @@ def COMMAND(cluster: str, expression: str, **options: Any) -> None:  # noqa: N80
     from recovery.store.runs import find_run
 
     inventory = preparing.read_inventory(cluster)
-    returned = select(inventory, expression)
     state = state_folder(options["state"])
+    returned = RunGroups(inventory, state).select(expression)
     if options["partners"]:
         mates = select(inventory, options["partners"])
     else:
