@@ -17,6 +17,8 @@ _NETWORK = re.compile(
     r"gfs2|panfs|fuse\..*|daos|juicefs)$"
 )
 _RANK_FILE = re.compile(r"rank_\d|rng_state_\d|random_states_\d|_local\.pt$")
+# As the inspector blanks the step in a name when it compares with the checkpoint before.
+_NUMBER = re.compile(r"((?:iter_|global_step|step[-=_]|checkpoint[-_]|epoch[-=_]))(\d+)")
 # Parts that data-parallel replicas hold in the same content; a rank's own file carries its number.
 _REPLICATED = re.compile(
     r"^(model|pytorch_model|optimizer|scheduler)[^/]*\.(safetensors|pt|bin)$|^[^/]*\.(ckpt|pth)$"
@@ -173,7 +175,9 @@ def _healed(problem: Problem, names: Counter[str], *, whole: bool) -> bool:
     if problem.rule == "C17":
         return problem.finding.level is Level.UNKNOWN and whole
     if problem.rule == "C19":
-        return whole and bool(problem.absent) and all(map(_RANK_FILE.search, problem.absent))
+        ranked = bool(problem.absent) and all(map(_RANK_FILE.search, problem.absent))
+        held = {_NUMBER.sub(r"\1#", name) for name in names}
+        return whole and ranked and held.issuperset(problem.absent)
     if problem.rule == "C13":
         shards = [name for name in problem.absent if name.endswith(".distcp")]
         return bool(shards) and len(shards) == len(problem.absent) and all(names[n] for n in shards)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Says which checkpoints on this node are whole, as one JSON document on standard output.
 
-usage: python3 - PATH... [--deep] [--newest N] [--limit SECONDS] < checkpoint_inspector.py
+usage: python3 - PATH... [--deep] [--newest N] [--limit SECONDS] [--quiet SECONDS] < this file
 
 One file, standard library only, Python 3.6 and up, reads only. It never unpickles: pickles are
 walked by an interpreter that makes inert values and runs nothing. Quick level: structure, small
@@ -31,6 +31,7 @@ PICKLE_MAX = 512 << 20
 DIRECTORY_MAX = 256 << 20
 ITEMS_SAMPLED = 400  # items of a DCP shard that the quick level opens
 FILES_LISTED = 200
+YOUNG = 120.0  # seconds; an older save that is sound is not asked for its writers
 FILES_MAX = 200000
 DEPTH = 7
 # Whatever a damaged file can make the readers below raise.
@@ -59,7 +60,7 @@ REMEDY = {
     "C18": "resume only if the runbook does not require what is missing",
     "C21": "compare with the job's configuration: did the model or the world size change?",
     "C24": "do not load this file; find out who wrote it",
-    "C29": "stop what writes there, then inspect again",
+    "C29": "wait until the save has ended, or stop what writes there; then inspect again",
     "C30": "free space or remount before relaunching, then inspect again",
     "limit": "inspect this path alone, with a longer --limit",
 }
@@ -971,7 +972,9 @@ PARTS = (
 FILE_PARTS = (
     (
         "optimizer",
-        re.compile(r"^optimizer(_\d+)?\.(pt|bin)$|optim_states\.pt$|distrib_optim\.pt$|^optimizer"),
+        re.compile(
+            r"^optimizer(_\d+)?\.(pt|bin)$|optim_states\.pt$|distrib_optim\.pt$|^optimizer|^optim_"
+        ),
     ),
     ("scheduler", re.compile(r"^scheduler(_\d+)?\.(pt|bin)$")),
     ("rng", re.compile(r"^rng_state|^random_states_")),
@@ -1032,7 +1035,8 @@ class Facts(object):
                 if isinstance(args.state.get(key), int):
                     self.shape[key] = args.state[key]
         if not self.parts and any(
-            isinstance(v, Inert) and "_rebuild_" in v.name for v in value.values()
+            isinstance(v, Inert) and "_rebuild_" in v.name and elements(v) > 1
+            for v in value.values()
         ):
             self.parts.add("model")
             self.parameters = sum(elements(t) for t in tensors(value))
@@ -1146,6 +1150,13 @@ SET_ASIDE = re.compile(
     r"^(checkpoint-\d+|global_step\d+|iter_\d+|step-\d+|epoch_\d+|step_\d+)[._ -].+$|"
     r"^tmp-checkpoint-\d+$"
 )
+# Steps of other frameworks: OLMo's step100, verl's global_step_100, ckpt-100.
+STEP_FOLDER = re.compile(r"^(global_?)?(step|iter|ckpt|checkpoint)[-_]?\d+(-unsharded)?$")
+# Snapshots of file servers, trash, and other programs' folders hold no checkpoint of this run.
+NOT_OURS = re.compile(
+    r"^(\.git|\.venv|__pycache__|\.snapshots?|\.zfs|\.Trash.*|lost\+found|\.ipynb_checkpoints|"
+    r"\.cache)"
+)
 TRACKERS = {"latest_checkpointed_iteration.txt": "megatron", "latest": "deepspeed"}
 
 
@@ -1209,6 +1220,12 @@ def listing(path):
     return files, folders
 
 
+def linked_folders(path):
+    """Links in a directory that lead to folders."""
+    names = [one for one in sorted(os.listdir(path)) if os.path.islink(os.path.join(path, one))]
+    return [one for one in names if os.path.isdir(os.path.join(path, one))]
+
+
 def gather(path, depth=0):
     """All regular files under a folder: relative name -> (path, stat)."""
     found = {}
@@ -1241,6 +1258,8 @@ def framework_of(path, files, folders):
         return "orbax"
     if "weights" in folders and ("context" in folders or "step=" in name or name.endswith("-last")):
         return "nemo"
+    if "step=" in name and "common.pt" in files and "metadata.json" in files:
+        return "nemo"  # NeMo 1: no folder `weights` between
     for framework, pattern in NAMED:
         if pattern.search(name):
             return framework
@@ -1260,7 +1279,20 @@ def framework_of(path, files, folders):
         return "hf-trainer" if "optimizer.pt" in files else "accelerate"
     if SET_ASIDE.match(name) and (files or folders):
         return "torch"
+    if STEP_FOLDER.match(name) and holds_state(path, files, folders):
+        return "torch"
     return None
+
+
+def holds_state(path, files, folders):
+    """Claims that state files lie in a folder or one level below."""
+    names = set(files)
+    for folder in folders[:50]:
+        try:
+            names.update(listing(os.path.join(path, folder))[0])
+        except OSError:
+            continue
+    return any(STATE_FILE.search(name) for name in names)
 
 
 def step_of(name):
@@ -1281,6 +1313,7 @@ class Finder(object):
         self.findings = []
         self.markers = {}
         self.local = {}
+        self.links = []
 
     def at(self, path):
         """Looks at a path that was asked for."""
@@ -1289,6 +1322,9 @@ class Finder(object):
             self._single(path, st)
         elif stat.S_ISDIR(st.st_mode):
             self._folder(path, 0)
+        for link in self.links:
+            self._link(link)
+        self.links = []
         for (session, step), files in sorted(self.local.items()):
             entry = Entry("megatron-local", os.path.join(session, "iter_%07d" % step), files, step)
             entry.parent = session
@@ -1315,8 +1351,27 @@ class Finder(object):
         for one in sorted(files):
             self._file(path, one, files[one])
         for folder in folders if depth < DEPTH else ():
-            if not folder.startswith((".git", ".venv", "__pycache__")):
+            if not NOT_OURS.match(folder):
                 self._folder(os.path.join(path, folder), depth + 1)
+        self.links += [os.path.join(path, one) for one in linked_folders(path)]
+
+    def _link(self, path):
+        """A step that lies elsewhere and is linked here; links to what is here are other names."""
+        real = os.path.realpath(path)
+        if any(os.path.realpath(entry.path) == real for entry in self.entries):
+            return
+        try:
+            files, folders = listing(real)
+            framework = framework_of(path, files, folders) or framework_of(real, files, folders)
+            if framework:
+                step = step_of(os.path.basename(path))
+                entry = Entry(framework, path, gather(real), step)
+                if step is None:
+                    entry.named_step = entry.step = step_of(os.path.basename(real))
+                    entry.alias = True
+                self.entries.append(entry)
+        except OSError:
+            return
 
     def _file(self, path, name, st):
         full = os.path.join(path, name)
@@ -1567,6 +1622,7 @@ class Options(object):
     deep = False
     children = False
     map_files = False
+    quiet = 0.0
 
 
 def absorb(entry, where, facts):
@@ -1650,7 +1706,7 @@ def layout(entry):
     if not rels:
         entry.say("C01", "an empty directory: nothing was saved")
         return
-    if SET_ASIDE.match(entry.name):
+    if SET_ASIDE.match(entry.name) and entry.name not in rels:  # step_300.pt is a file's own name
         entry.say("C03", "set aside by its name, yet the trainer may still pick it up", entry.name)
     if ".orbax-checkpoint-tmp" in entry.name:
         entry.say("C03", "a temporary name: the save never finished", entry.name)
@@ -1677,6 +1733,10 @@ def layout(entry):
         have = [int(m.group(1)) for m in (re.match(pattern, n) for n in names) if m]
         if have and not entry.ranks:
             rank_set(entry, pattern[1:].split("_(")[0], have, max(have) + 1)
+    widths = [re.search(r"_world_size_(\d+)_rank_(\d+)\.pt$", n) for n in names]
+    if any(widths) and not entry.ranks:
+        have = {int(m.group(2)) for m in widths if m}
+        rank_set(entry, "rank", have, max([int(m.group(1)) for m in widths if m][: 1 << 16]))
     if (
         entry.framework == "torch"
         and {"model", "optimizer"} <= entry.parts
@@ -1760,8 +1820,11 @@ def megatron_rules(entry, names):
             n.endswith(".distcp") for n in names
         ):
             if "metadata.json" not in names:
-                entry.say("C14", "no metadata.json: the save never finished", "metadata.json")
+                entry.say("C14", NO_MCORE, "metadata.json")
                 entry.absent.append("metadata.json")
+        elif any(rel.endswith("/.zarray") for rel in rels) and "metadata.json" in names:
+            entry.parts.update({dcp_part(rel) for rel in rels if "/" in rel} - {"other"})
+            entry.say("C23", "zarr arrays: their content is not looked at", level="pass")
         elif not any(f["code"] == "C13" for f in entry.findings):
             entry.say("C14", "neither mp_rank folders nor a distributed checkpoint", entry.name)
         return
@@ -1839,7 +1902,7 @@ def orbax_rules(entry, names):
                 entry.say("C03", "never committed", rel)
     folders = {rel.split("/")[0] for rel in entry.raw if "/" in rel}
     if "_CHECKPOINT_METADATA" not in entry.raw and "commit_success.txt" not in entry.raw:
-        entry.say("C03", "neither _CHECKPOINT_METADATA nor commit_success.txt", entry.name)
+        entry.say("C03", NO_COMMIT, entry.name)
     for folder in folders:
         words = {
             "params": "model",
@@ -1854,7 +1917,8 @@ def orbax_rules(entry, names):
 def nemo_rules(entry, names):
     """NeMo 2: the weights folder holds a distributed checkpoint."""
     if not any(rel.startswith("weights/") for rel in entry.raw):
-        entry.say("C13", "no weights", "weights")
+        if "common.pt" not in entry.raw:
+            entry.say("C13", "no weights", "weights")
     elif "weights/metadata.json" not in entry.raw:
         entry.say(
             "C14", "no weights/metadata.json: the save never finished", "weights/metadata.json"
@@ -1953,6 +2017,9 @@ def compare(entry, before, after):
         if n not in now and NEEDED_FILE.search(then[n].name) and not n.endswith(".distcp")
     ]
     gone = [n for n in gone if not LEFT_OVER.search(then[n].name) and n not in entry.absent]
+    began = entry.facts.get("oldest", 0)
+    if before.facts.get("oldest", 0) < began:  # what came there after this save began is no part
+        gone = [n for n in gone if then[n].st.st_mtime < began]
     if (
         entry.ranks
         and before.ranks
@@ -1964,9 +2031,12 @@ def compare(entry, before, after):
         lasting = next_one is not None and all(n not in next_one for n in gone)
         words = "the checkpoint before has %s, this one has not" % some(gone)
         entry.lacks("C19", words, gone, "warn" if lasting else "fail")
-    newest = before.facts.get("newest", 0)
-    dated = [f for f in now.values() if STATE_FILE.search(f.name)]
-    stale = [f for f in dated if f.st.st_mtime < newest and entry.step != before.step]
+    # Only what both hold counts: somebody may have put a README or merged weights there later.
+    dated = {n: f.st.st_mtime for n, f in now.items() if STATE_FILE.search(f.name)}
+    elder = {n: then[n].st.st_mtime for n in dated if n in then}
+    newest = max(list(elder.values()) or [0])
+    stale = [n for n, at in dated.items() if at < newest or at <= elder.get(n, at - 1)]
+    stale = [now[n] for n in stale if entry.step != before.step]
     if stale and len(stale) < len(now) and entry.facts.get("newest", 0) > newest:
         entry.say(
             "C20",
@@ -2030,6 +2100,50 @@ def adopt(entries):
                 continue
             entry.step = led_to(known, number)
             entry.facts["step_guessed"] = True
+
+
+def unstep(entries):
+    """Takes the step from single files whose number is none, where checkpoints with steps are.
+
+    tokens_2048.pt and base-7000.pth beside checkpoint-300 must not become the step to resume from.
+    """
+    firm = [e for e in entries if e.step is not None and not e.numbered and not single(e)]
+    firm += [e for e in entries if single(e) and not e.numbered and "optimizer" in e.parts]
+    kin = {(e.parent, re.sub(r"\d+", "#", e.name)) for e in firm}
+    for entry in entries if firm else ():
+        if not single(entry) or (entry.parent, re.sub(r"\d+", "#", entry.name)) in kin:
+            continue
+        if entry.numbered or (entry.sound() and not {"model", "optimizer"} & entry.parts):
+            entry.step, entry.alias = None, True
+            entry.findings = [f for f in entry.findings if f["code"] != "C18"]  # no checkpoint
+
+
+def single(entry):
+    """Claims that an entry is one file."""
+    return entry.name in entry.raw
+
+
+def by_custom(entries):
+    """What no checkpoint of a series ever had is its layout's way, and no damage."""
+    groups = {}
+    for entry in entries:
+        groups.setdefault((entry.framework, entry.parent), []).append(entry)
+    for group in groups.values():
+        for code, words in UNMARKED:
+            marked = [[f for f in e.findings if (f["code"], f["finding"]) == (code, words)]
+                      for e in group]  # fmt: skip
+            if len(group) < 2 or not all(marked):
+                continue
+            for one in [one for found in marked for one in found]:
+                one.update(finding=words + ", nor in those before", level="pass", remedy="")
+            for entry in group:
+                entry.absent = [name for name in entry.absent if name != "metadata.json"]
+
+
+NO_MCORE = "no metadata.json: the save never finished"
+NO_COMMIT = "neither _CHECKPOINT_METADATA nor commit_success.txt"
+# torch_dcp and fsdp_dtensor of Megatron-LM write no metadata.json; old Orbax renamed, and no more.
+UNMARKED = (("C14", NO_MCORE), ("C03", NO_COMMIT))
 
 
 def name_number(entry):
@@ -2320,10 +2434,22 @@ def quoted(text):
 
 
 # ---------------------------------------------------------------- all together
-def still_quiet(entry):
-    """Says so when a file changed while it was inspected: somebody writes there."""
-    for rel in list(entry.raw)[:2000]:
-        path, st = entry.raw[rel]
+def settle(entries):
+    """Waits where a torn checkpoint is so young that its save may still go on.
+
+    The listing before and the one after (`still_quiet`) then lie ``--quiet`` seconds apart.
+    """
+    now, quiet = time.time(), Options.quiet
+    young = [e for e in entries if not e.sound() and -1 < now - e.facts.get("newest", 0) < quiet]
+    if young and not Deadline.passed():
+        time.sleep(quiet)
+
+
+def still_quiet(entry, writers):
+    """Says so when somebody writes there: files changed or came, or a process holds them open."""
+    words, rel = grown(entry), ""
+    for name in list(entry.raw)[:2000]:
+        path, st = entry.raw[name]
         try:
             now = os.stat(path)
             changed = (now.st_size, now.st_mtime_ns, now.st_ino) != (
@@ -2333,11 +2459,62 @@ def still_quiet(entry):
             )
         except OSError:
             changed = True
-        if changed:
-            entry.say(
-                "C29", "changed while it was inspected: a job is still writing", rel, "unknown"
-            )
-            return
+        holder = writers.get(os.path.realpath(path)) if writers else None
+        if holder and STATE_FILE.search(name):
+            words, rel = "process %s has it open for writing: a job is still saving" % holder, name
+        elif changed:
+            words, rel = "changed while it was inspected: a job is still writing", name
+        if words:
+            break
+    if words:
+        for one in entry.findings:  # a save that still goes on looks torn, and is not
+            if one["level"] == "fail":
+                one.update(level="unknown", remedy=REMEDY["C29"])
+        entry.say("C29", words, rel, "unknown")
+
+
+def grown(entry):
+    """Words for files that came since the first listing; nothing where that cannot be told."""
+    if Options.quiet <= 0 or single(entry) or not os.path.isdir(entry.path):
+        return ""
+    try:
+        came = set(gather(os.path.realpath(entry.path))) - set(entry.raw)
+    except OSError:
+        return ""
+    return "%s came while it was inspected: a job is still writing" % some(came) if came else ""
+
+
+def writers_of(entries):
+    """Files that processes hold open for writing: path -> process; only when anything is in doubt.
+
+    Of other users' processes root alone can tell, and of other nodes' nobody.
+    """
+    now = time.time()
+    if all(e.sound() and now - e.facts.get("newest", 0) > YOUNG for e in entries):
+        return {}
+    folders = tuple({os.path.realpath(e.path) for e in entries})
+    found = {}
+    for pid in filter(str.isdigit, listed("/proc")):
+        for fd in listed("/proc/%s/fd" % pid):
+            try:
+                target = os.readlink("/proc/%s/fd/%s" % (pid, fd))
+                if not target.startswith(folders):
+                    continue
+                with open("/proc/%s/fdinfo/%s" % (pid, fd)) as lines:
+                    flags = re.search(r"^flags:\s*([0-7]+)", lines.read(), re.MULTILINE)
+            except (OSError, ValueError):
+                continue
+            if flags and int(flags.group(1), 8) & os.O_ACCMODE != os.O_RDONLY:
+                found[target] = pid
+    return found
+
+
+def listed(path):
+    """Names in a directory; none where it cannot be read."""
+    try:
+        return os.listdir(path)
+    except OSError:
+        return []
 
 
 def printed(entry):
@@ -2406,6 +2583,8 @@ def inspect(paths, newest):
             )
             entry.say("C03", "marked as unfinished", marker, "fail", remedy)
     adopt(entries)
+    unstep(entries)
+    by_custom(entries)
     series(entries)
     join_ranks(entries)
     if Options.deep:
@@ -2413,8 +2592,10 @@ def inspect(paths, newest):
         for entry in entries:
             guarded(unprotected, entry, errors)
     facts = pointers(finder.pointers, entries)
+    settle(entries)
+    writers = writers_of(entries)
     for entry in entries:
-        still_quiet(entry)
+        still_quiet(entry, writers)
     for place in places:
         space(place, entries, finder.findings)
     entries.sort(key=lambda e: (e.step is not None, e.step or 0, e.path))
@@ -2474,6 +2655,8 @@ def main(argv):
             Options.deep = True
         elif word == "--newest":
             newest = max(2, int(words.pop(0)))
+        elif word == "--quiet":
+            Options.quiet = min(60.0, float(words.pop(0)))
         elif word == "--limit":
             Deadline.end = time.monotonic() + float(words.pop(0))
         elif word != "--previous":  # always done
