@@ -30,6 +30,13 @@ def COMMAND() -> None:  # noqa: N802 - a constant of the shelf
     metavar="A,B",
     help="Components that must be there: model, optimizer, scheduler, rng, data.",
 )
+@click.option(
+    "--quiet",
+    type=click.FloatRange(0, 60),
+    default=0.0,
+    metavar="SECONDS",
+    help="Watch a torn one that is younger so long: its save may still go on.",
+)
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
 @click.pass_context
 def inspect(
@@ -37,6 +44,7 @@ def inspect(
     paths: tuple[str, ...],
     fmt: str,
     require: str,
+    quiet: float,
     *,
     deep: bool,
 ) -> None:
@@ -48,7 +56,7 @@ def inspect(
 
     from recovery.checkpoints.choose import Policy, choose
 
-    text = _inspector_output(paths, deep=deep)
+    text = _inspector_output(paths, deep=deep, quiet_s=quiet)
     inspection, raw = _read(text)
     wanted = tuple(w.strip() for w in require.split(",") if w.strip())
     choice = choose({"here": inspection}, Policy(require=wanted))
@@ -59,7 +67,7 @@ def inspect(
     ctx.exit(_status(inspection, choice))
 
 
-def _inspector_output(paths: tuple[str, ...], *, deep: bool) -> str:
+def _inspector_output(paths: tuple[str, ...], *, deep: bool, quiet_s: float = 0.0) -> str:
     """What the inspector prints here, run as on a node: in a process of its own, within limits."""
     import subprocess
     import sys
@@ -72,7 +80,7 @@ def _inspector_output(paths: tuple[str, ...], *, deep: bool) -> str:
         if not Path(path).exists():
             raise InputError(f"{path}: not there", remedy="is it mounted? look for the right path")
     payload = files("recovery.payloads").joinpath("checkpoint_inspector.py").read_bytes()
-    line = [sys.executable, "-", *paths, *(["--deep"] if deep else [])]
+    line = [sys.executable, "-", *paths, *(["--deep"] if deep else []), "--quiet", f"{quiet_s:g}"]
     done = subprocess.run(line, input=payload, capture_output=True, check=False)  # noqa: S603 - our own interpreter and file
     if done.returncode != 0:
         said = (done.stderr.decode(errors="replace").strip().splitlines() or [""])[-1]
