@@ -46,7 +46,7 @@ class Workload:
 WORKLOADS = (
     Workload("W1", "connect and `true`", ("true",)),
     Workload("W2", "eight gated commands", tuple(f"echo step{n}" for n in range(8))),
-    Workload("W3", "1 MiB of output a node", ("cat output",)),
+    Workload("W3", "1 MiB of output a node", ('cat "$HOME/output"',)),
     Workload("W4", "`sleep 2` on 256 nodes", ("sleep 2",), n_nodes=256),
     Workload("W5", "one node mute, limit 5 s", ("true",), limit_s=5.0, mute=True),
 )
