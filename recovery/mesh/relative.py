@@ -22,8 +22,12 @@ def kind_of(result: Result) -> Kind:
     return len(group.nodes), group.rail is not None, group.collective
 
 
-def held_against(results: Sequence[Result], before: Iterable[Played]) -> list[Result]:
+def held_against(
+    results: Sequence[Result], before: Iterable[Played], share: float = LEAST_SHARE
+) -> list[Result]:
     """Results with those marked slow that fall far behind others of their kind.
+
+    Far is below ``share`` of their median, and 3 MAD-sigma.
 
     Tests of earlier rounds count too: a round of two suspects has no median of its own.
     """
@@ -32,16 +36,16 @@ def held_against(results: Sequence[Result], before: Iterable[Played]) -> list[Re
     for result in (*earlier, *results):
         if result.outcome is Outcome.PASS and result.busbw_gb_per_s is not None:
             speeds.setdefault(kind_of(result), []).append(result.busbw_gb_per_s)
-    return [_against(result, speeds.get(kind_of(result), [])) for result in results]
+    return [_against(result, speeds.get(kind_of(result), []), share) for result in results]
 
 
-def _against(result: Result, speeds: Sequence[float]) -> Result:
+def _against(result: Result, speeds: Sequence[float], share: float) -> Result:
     speed = result.busbw_gb_per_s
     if len(speeds) < FEWEST or result.outcome is not Outcome.PASS or speed is None:
         return result
     middle = median(speeds)
     sigma = 1.4826 * median(abs(one - middle) for one in speeds)
-    if speed >= min(middle * LEAST_SHARE, middle - SIGMAS * sigma):
+    if speed >= min(middle * share, middle - SIGMAS * sigma):
         return result
     words = f"{rate_word(speed)}, the median of such tests is {rate_word(middle)}"
     return replace(result, outcome=Outcome.SLOW, finding=words, code="mesh.slow")

@@ -8,7 +8,7 @@ from typing import Any
 
 from recovery.errors import ParseError
 from recovery.mesh.ladder import record, start
-from recovery.mesh.relative import held_against
+from recovery.mesh.relative import LEAST_SHARE, held_against
 from recovery.mesh.words import Group, Level, Member, Options, Outcome, Result, Round, State
 
 Facts = Mapping[str, Any]
@@ -23,8 +23,9 @@ def replayed(plan: Facts, tests: Iterable[Facts], judge: Judge) -> State:
     """
     try:
         state = start((Member(*one) for one in plan["members"]), _options(plan))
+        share = float(plan.get("slow_below", LEAST_SHARE))
         for number, those in groupby(tests, lambda facts: int(facts["round"])):
-            state = _round(state, number, list(those), judge)
+            state = _round(state, number, list(those), judge, share)
     except (KeyError, TypeError, ValueError) as error:
         raise ParseError(
             f"the notes of this mesh cannot be replayed: {error}",
@@ -42,14 +43,14 @@ def _level(word: str) -> Level:
     return Level[word.upper()]
 
 
-def _round(state: State, number: int, tests: Sequence[Facts], judge: Judge) -> State:
+def _round(state: State, number: int, tests: Sequence[Facts], judge: Judge, share: float) -> State:
     groups = tuple(group_of(facts) for facts in tests)
     results = [
         judge(group, facts) or as_noted(group, facts)
         for group, facts in zip(groups, tests, strict=True)
     ]
     played = Round(number, str(tests[0]["stage"]), groups)
-    return record(state, played, held_against(results, state.history))
+    return record(state, played, held_against(results, state.history, share))
 
 
 def group_of(facts: Facts) -> Group:

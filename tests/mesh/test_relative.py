@@ -27,6 +27,12 @@ def test_a_few_percent_or_a_wide_spread_is_noise():
     assert Outcome.SLOW not in outcomes(held_against(results(380.0, 300.0, 250.0, 210.0), ()))
 
 
+def test_what_counts_as_far_behind_can_be_said():
+    found = held_against(results(380.0, 379.0, 381.0, 300.0), (), 0.5)
+
+    assert Outcome.SLOW not in outcomes(found)
+
+
 def test_two_tests_have_no_median_of_their_own_but_earlier_ones_count():
     before = results(380.0, 381.0, 379.0)
     played = Played(Round(1, "pairs", tuple(r.group for r in before)), tuple(before))

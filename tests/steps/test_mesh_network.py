@@ -72,7 +72,8 @@ def told(operator: Controller, said: str) -> str:
     return f"{said}\n{operator.results()}"
 
 
-MESH = {"mesh": "all_reduce", "size": "256K", "on_fail": "quarantine", "gate": "any"}
+MESH = {"mesh": "all_reduce", "size": "256K", "on_fail": "quarantine", "gate": "any",
+        "slow_below": 0.2}  # fmt: skip  # the machine has other work: sound pairs differ
 
 
 def levels(operator: Controller) -> str:

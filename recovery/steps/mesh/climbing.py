@@ -52,7 +52,8 @@ def _play(climbed: Climb, played: Round) -> None:
         climbed.limit_s = min(MOST_LIMIT_S, 3 * climbed.limit_s)
         results = tested(climbed.setting, played, climbed.limit_s)
     _watch(climbed, played)
-    results = held_against(results, climbed.state.history)
+    share = climbed.setting.params.slow_below
+    results = held_against(results, climbed.state.history, share)
     for result in results:
         _note(climbed.setting, played, result)
     took = [r.duration_s for r in results if r.outcome is Outcome.PASS]

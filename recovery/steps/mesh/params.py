@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from recovery.mesh.relative import LEAST_SHARE
 from recovery.mesh.words import Level
 
 Runner = Literal["auto", "mpirun", "srun", "ssh", "torch"]
@@ -16,7 +17,8 @@ class MeshParams(BaseModel):
 
     ``only`` names the nodes in question (a hostlist); the others of the step are known to be good
     and serve as partners. ``leaves`` is a topology file of the controller. ``env`` are variables
-    for NCCL; those of the inventory's ``nccl_env`` come first.
+    for NCCL; those of the inventory's ``nccl_env`` come first. A test below ``slow_below`` of the
+    median of its kind (and 3 MAD-sigma) is slow; a network that others share needs less than 0.9.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -27,6 +29,7 @@ class MeshParams(BaseModel):
     only: str = ""
     leaves: str = ""
     env: dict[str, str] = Field(default_factory=dict)
+    slow_below: float = Field(LEAST_SHARE, gt=0, le=1)
 
     @field_validator("levels", mode="before")
     @classmethod

@@ -45,6 +45,7 @@ def _announce(setting: Setting) -> None:
         "members": [[m.name, m.leaf, m.known_good] for m in setting.members],
         "levels": sorted(level.word for level in levels),
         "n_rails": rails,
+        "slow_below": setting.params.slow_below,
         "env": same if all(one == same for one in env.values()) else env,
     }
     setting.world.note(
