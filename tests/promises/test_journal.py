@@ -48,7 +48,7 @@ def test_killed_after_every_line_of_the_journal_each_step_is_done_once(
     environment = {**operator.environment(), "PYTHONPATH": str(ROOT)}
 
     done = subprocess.run(
-        argv, capture_output=True, text=True, timeout=120, env=environment, cwd=operator.folder,
+        argv, capture_output=True, text=True, timeout=500, env=environment, cwd=operator.folder,
         check=False,
     )  # fmt: skip
 

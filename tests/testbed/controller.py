@@ -16,7 +16,7 @@ from tests.testbed.bed import Bed
 from tests.transports.servers import until
 
 RECOVER = str(Path(sys.executable).parent / "recover")
-LIMIT_S = 120
+LIMIT_S = 300
 
 
 @dataclass
