@@ -40,14 +40,15 @@ _SELECTED = {
 class _Block:
     bus: str
     entries: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
-    stack: list[tuple[int, str]] = field(default_factory=list)
+    stack: list[tuple[int, str, tuple[str, ...]]] = field(default_factory=list)
     seen: set[tuple[str, ...]] = field(default_factory=set)
 
     def place(self, indent: int, name: str) -> tuple[str, ...]:
         while self.stack and self.stack[-1][0] >= indent:
             self.stack.pop()
-        path = (*(part for _, part in self.stack), name.lower())
-        self.stack.append((indent, name.lower()))
+        name = name.lower()
+        path = (*self.stack[-1][2], name) if self.stack else (name,)
+        self.stack.append((indent, name, path))
         return path
 
     def add(self, path: tuple[str, ...], value: str) -> None:
@@ -57,10 +58,14 @@ class _Block:
 
 def _entry_in(line: str) -> tuple[str, str] | None:
     """The name and the value of ``Name   : value``; a colon inside a name has no blank before."""
-    colon = _COLON.search(line)
-    if colon is None or not line[: colon.start()].strip():
-        return None
-    return line[: colon.start()].strip(), line[colon.end() :].strip()
+    before, colon, after = line.partition(" : ")
+    if not colon:  # rarer: nothing behind the colon, or another blank before it
+        match = _COLON.search(line) if ":" in line else None
+        if match is None:
+            return None
+        before, after = line[: match.start()], line[match.end() :]
+    name = before.strip()
+    return (name, after.strip()) if name else None
 
 
 def looks_like_query(lines: Sequence[str]) -> bool:
@@ -106,10 +111,10 @@ def read_query(lines: Sequence[str], *, command: str = "", whole_end: bool = Tru
 def _split(lines: Sequence[str]) -> tuple[dict[str, str], list[_Block]]:
     head: dict[str, str] = {}
     blocks: list[_Block] = []
-    headed = any(_BLOCK.match(line) for line in lines)
+    headed = any(line.startswith("GPU ") and _BLOCK.match(line) for line in lines)
     for raw in lines:
-        line = raw.expandtabs(4).rstrip()
-        opened = _BLOCK.match(line)
+        line = (raw.expandtabs(4) if "\t" in raw else raw).rstrip()
+        opened = _BLOCK.match(line) if line.startswith("GPU ") else None
         if opened:
             blocks.append(_Block(cell.bus_id(opened[1])))
         elif line == "--" and not headed:
