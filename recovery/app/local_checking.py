@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -130,7 +131,8 @@ def settle(said: Iterable[Said], context: str) -> str:
             remedy="leave it out: Slurm drains the node of a prolog that fails",
         )
     found = tuple(said)
-    here = socket.gethostname().partition(".")[0]
+    # Slurm's own word for this node comes first: its name there need not be that of the machine.
+    here = os.environ.get("SLURMD_NODENAME") or socket.gethostname().partition(".")[0]
     worst = max((one.finding.level for one in found), default=Level.UNKNOWN)
     if worst is Level.UNKNOWN:
         return ""

@@ -70,6 +70,7 @@ class RealSlurm:
     """Nodes ``n1`` .. ``nN`` and their controller. Use `real_slurm` as a context manager."""
 
     folder: Path
+    more: str = ""  # lines of its slurm.conf
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -149,16 +150,16 @@ class RealSlurm:
             for n in range(1, count + 1)
         ]
         conf = CONF.format(host=host, port=ports[0], folder=self.folder) + "\n".join(lines)
-        Path(self.conf).write_text(f"{conf}\nPartitionName=all Nodes=ALL Default=YES\n")
+        Path(self.conf).write_text(f"{conf}\n{self.more}PartitionName=all Nodes=ALL Default=YES\n")
         v1 = not Path("/sys/fs/cgroup/cgroup.controllers").exists()
         plugin = "cgroup/v1" if v1 else "cgroup/v2"
         (self.folder / "cgroup.conf").write_text(f"CgroupPlugin={plugin}\nCgroupAutomount=no\n")
 
 
 @contextlib.contextmanager
-def real_slurm(folder: Path, count: int) -> Iterator[RealSlurm]:
-    """A Slurm of ``count`` idle nodes."""
-    slurm = RealSlurm(folder)
+def real_slurm(folder: Path, count: int, *, more: str = "") -> Iterator[RealSlurm]:
+    """A Slurm of ``count`` idle nodes; ``more`` are lines of its slurm.conf."""
+    slurm = RealSlurm(folder, more)
     try:
         slurm.up(count)
         yield slurm
