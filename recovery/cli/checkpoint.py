@@ -10,7 +10,7 @@ from recovery.model.verdict import Level
 
 if TYPE_CHECKING:
     from recovery.checkpoints.advise import Advice, Workload
-    from recovery.checkpoints.choose import Choice
+    from recovery.checkpoints.choose import Choice, Policy
     from recovery.checkpoints.inspection import Inspection
 
 FOUND, NONE, UNDECIDED = 0, 1, 3
@@ -37,34 +37,74 @@ def COMMAND() -> None:  # noqa: N802 - a constant of the shelf
     metavar="SECONDS",
     help="Watch a torn one that is younger so long: its save may still go on.",
 )
+@click.option(
+    "--outage", metavar="TIME", help="When the power went: saves just before are suspect."
+)
+@click.option(
+    "--distrust-from",
+    metavar="TIME",
+    help="The first uncorrectable error: of saves after it, the one before is offered.",
+)
 @click.option("--format", "fmt", type=click.Choice(["text", "json"]), default="text")
 @click.pass_context
 def inspect(
     ctx: click.Context,
+    /,
     paths: tuple[str, ...],
     fmt: str,
-    require: str,
-    quiet: float,
     *,
     deep: bool,
+    **said: Any,
 ) -> None:
     """Say which checkpoints under PATH are whole, and which step to resume from.
+
+    TIME is like 2026-12-01T04:20:00+00:00 (UTC without a zone), or seconds since 1970.
 
     Exit status: 0 a sound checkpoint is there, 1 none is, 3 it could not be judged.
     """
     import json
 
-    from recovery.checkpoints.choose import Policy, choose
+    from recovery.checkpoints.choose import choose
 
-    text = _inspector_output(paths, deep=deep, quiet_s=quiet)
+    policy = _policy(said)
+    text = _inspector_output(paths, deep=deep, quiet_s=said["quiet"])
     inspection, raw = _read(text)
-    wanted = tuple(w.strip() for w in require.split(",") if w.strip())
-    choice = choose({"here": inspection}, Policy(require=wanted))
+    choice = choose({"here": inspection}, policy)
     if fmt == "json":
         click.echo(json.dumps(_document(raw, choice), indent=1))
     else:
-        click.echo("\n".join(_lines(inspection, choice)))
+        click.echo("\n".join([*_lines(inspection, choice), *_next(choice)]))
     ctx.exit(_status(inspection, choice))
+
+
+def _policy(said: dict[str, Any]) -> Policy:
+    from recovery.checkpoints.choose import Policy
+
+    return Policy(
+        require=tuple(w.strip() for w in said["require"].split(",") if w.strip()),
+        outage_at_s=_moment(said["outage"]),
+        distrust_from_s=_moment(said["distrust_from"]),
+    )
+
+
+def _moment(text: str | None) -> float | None:
+    """POSIX seconds of a time that a person wrote."""
+    from datetime import UTC, datetime
+
+    from recovery.errors import InputError
+
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        stamp = datetime.fromisoformat(text)
+    except ValueError as error:
+        remedy = "write it like 2026-12-01T04:20:00+00:00, or in seconds since 1970"
+        raise InputError(f"{text!r} is not a time", remedy=remedy) from error
+    return (stamp if stamp.tzinfo else stamp.replace(tzinfo=UTC)).timestamp()
 
 
 def _inspector_output(paths: tuple[str, ...], *, deep: bool, quiet_s: float = 0.0) -> str:
@@ -103,9 +143,15 @@ _SHOWN = ("step", "level", "path", "framework", "components", "findings", "facts
 
 def _document(raw: dict[str, Any], choice: Choice) -> dict[str, Any]:
     """The promised shape first; what else is known after it."""
+    from recovery.checkpoints.verdicts import aside, hold
+
     entries = [{key: entry[key] for key in _SHOWN} for entry in raw["checkpoints"]]
     document: dict[str, Any] = {"checkpoints": entries, "resume": choice.step}
     document["resume_path"] = choice.path or None
+    document["hold"] = hold(choice.path) if choice.path else None
+    document["aside"] = [aside(path, "") for path in _torn(choice)]
+    document["refused"] = {str(r.step): r.reason for r in choice.refused}
+    document["distrusted"], document["young_s"] = choice.distrusted, choice.young_s
     for key in ("pointers", "paths", "findings", "errors", "deep", "now", "seconds", "left_out"):
         document[key] = raw[key]
     return document
@@ -144,6 +190,27 @@ def _resume(choice: Choice) -> str:
         reasons = "; ".join(f"{r.step}: {r.reason}" for r in choice.refused[:3])
         return f"resume: from none of these ({reasons})" if reasons else "resume: from none"
     return f"resume: step {choice.step}  {choice.path}"
+
+
+def _torn(choice: Choice) -> list[str]:
+    """Newer than the chosen step, and not only distrusted: what a trainer could pick up."""
+    newer = [r for r in choice.refused if r.rule not in ("distrust", "C18") and r.by_node]
+    return [path for refusal in newer for path in refusal.paths.values()]
+
+
+def _next(choice: Choice) -> list[str]:
+    """What to do before the relaunch; we move and link nothing by ourselves."""
+    from recovery.checkpoints.verdicts import aside, hold
+
+    lines = [f"  not step {r.step}: {r.reason}" for r in choice.refused[:3]]
+    if choice.distrusted:
+        lines.append("  it was written after the first uncorrectable error: nothing older is sound")
+    if choice.young_s is not None:
+        lines.append(f"  it ended {choice.young_s:.0f} s before the outage: inspect with --deep")
+    if choice.path and choice.refused:
+        lines.append(f"  keep it from pruning until the resume is verified: {hold(choice.path)}")
+    torn = _torn(choice)[:3] if choice.step is not None else []
+    return lines + [f"  move the torn one out of the trainer's sight: {aside(p, '')}" for p in torn]
 
 
 @COMMAND.command("plan")

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -45,7 +47,15 @@ def test_a_torn_newest_step_is_passed_over_and_shown_first(tmp_path: Path) -> No
     assert result.exit_code == 0
     assert lines[0].startswith("fail    step 300")
     assert lines[1].strip().startswith("C06 optimizer.pt:")
-    assert lines[-1].startswith("resume: step 200")
+    (resume,) = [n for n, line in enumerate(lines) if line.startswith("resume: step 200")]
+    folder = tmp_path.parent / tmp_path.name
+    assert lines[resume + 1 :] == [
+        "  not step 300: torn on 1 of 1 nodes",
+        "  keep it from pruning until the resume is verified:"
+        f" mkdir -p {folder}.hold && cp -al {folder}/checkpoint-200 {folder}.hold/",
+        "  move the torn one out of the trainer's sight:"
+        f" mkdir -p {folder}.aside && mv -n {folder}/checkpoint-300 {folder}.aside/",
+    ]
 
 
 def test_deep_finds_what_quick_cannot(tmp_path: Path) -> None:
@@ -59,6 +69,78 @@ def test_deep_finds_what_quick_cannot(tmp_path: Path) -> None:
     deep = json.loads(run("inspect", str(tmp_path), "--deep", "--format", "json").stdout)
 
     assert (quick["resume"], deep["resume"]) == (300, 200)
+
+
+def test_the_printed_commands_hold_the_sound_one_and_move_the_torn_one_out(tmp_path: Path) -> None:
+    run_folder = tmp_path / "run"
+    trees.write("hf", run_folder)
+    os.truncate(damage.victim(run_folder), 100)
+    document = json.loads(run("inspect", str(run_folder), "--format", "json").stdout)
+
+    for line in (document["hold"], document["hold"], *document["aside"]):
+        subprocess.run(["sh", "-c", line], check=True)
+    shutil.rmtree(run_folder / "checkpoint-200")  # the trainer prunes after its first save
+
+    assert not (run_folder / "checkpoint-300").exists()
+    assert (tmp_path / "run.aside/checkpoint-300/optimizer.pt").stat().st_size == 100
+    held = json.loads(run("inspect", str(tmp_path / "run.hold"), "--format", "json").stdout)
+    assert held["resume"] == 200
+
+
+def test_inspecting_moves_and_changes_nothing(tmp_path: Path) -> None:
+    trees.write("deepspeed", tmp_path)
+    os.truncate(damage.victim(tmp_path), 100)
+    before = {p: p.stat() for p in sorted(tmp_path.rglob("*"))}
+
+    run("inspect", str(tmp_path), "--deep")
+
+    now = {p: p.stat() for p in sorted(tmp_path.rglob("*"))}
+    assert now.keys() == before.keys()
+    assert [(s.st_mtime_ns, s.st_size, s.st_ino) for s in now.values()] == [
+        (s.st_mtime_ns, s.st_size, s.st_ino) for s in before.values()
+    ]
+
+
+def test_the_printed_repair_of_a_pointer_makes_it_right(tmp_path: Path) -> None:
+    trees.write("megatron_legacy", tmp_path)
+    os.truncate(damage.victim(tmp_path), 100)
+
+    torn = json.loads(run("inspect", str(tmp_path), "--format", "json").stdout)
+    (pointer,) = torn["pointers"]
+    subprocess.run(["sh", "-c", pointer["repair"]], check=True)
+    mended = json.loads(run("inspect", str(tmp_path), "--format", "json").stdout)
+
+    assert pointer["repair"] == f"printf %s 200 > {tmp_path}/latest_checkpointed_iteration.txt"
+    assert torn["resume"] == mended["resume"] == 200
+    assert mended["pointers"][0]["problem"] == ""
+
+
+def test_a_save_after_the_first_error_gives_way_to_the_one_before(tmp_path: Path) -> None:
+    trees.write("hf", tmp_path)
+    times = [p.stat().st_mtime for p in (tmp_path / "checkpoint-300").iterdir()]
+
+    result = run("inspect", str(tmp_path), "--distrust-from", f"{min(times):.6f}")
+    all_of_them = run("inspect", str(tmp_path), "--distrust-from", "2001-01-01T00:00:00Z")
+
+    assert "resume: step 200" in result.stdout
+    assert "not step 300: written after the first uncorrectable error" in result.stdout
+    assert "mv -n" not in result.stdout
+    assert "resume: step 300" in all_of_them.stdout
+    assert "nothing older is sound" in all_of_them.stdout
+
+
+def test_a_save_just_before_the_outage_is_suspect(tmp_path: Path) -> None:
+    trees.write("hf", tmp_path)
+    last = max(p.stat().st_mtime for p in (tmp_path / "checkpoint-300").iterdir())
+
+    result = run("inspect", str(tmp_path), "--outage", f"{last + 30:.6f}")
+
+    assert "it ended 30 s before the outage: inspect with --deep" in result.stdout
+
+
+def test_a_time_that_is_none_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a time"):
+        run("inspect", str(tmp_path), "--outage", "yesterday")
 
 
 def test_nothing_sound_exits_1(tmp_path: Path) -> None:
