@@ -60,7 +60,7 @@ def test_a_wrong_password_gives_no_state_and_switches_nothing(sim):
     assert sim.asked == before
 
 
-def test_a_dead_bmc_costs_seconds_and_is_no_state(sim):
+def test_a_dead_bmc_is_no_state(sim):
     nobody = BmcAddress(
         node="n9", address="127.0.0.1", user="admin", password=PASSWORD,
         options={"cipher": 3, "port": 9},
@@ -69,7 +69,7 @@ def test_a_dead_bmc_costs_seconds_and_is_no_state(sim):
     said = IPMI.ask(nobody, BmcAsk.STATUS, LIMIT_S)
 
     assert not said.ok
-    assert said.duration_s < 15
+    assert {"-N", "-R"} <= set(argv_of(nobody, BmcAsk.STATUS))  # 2 s, not ipmitool's 20
     assert parse_power(Printed(said.text, said.error_text, said.exit_status)).refused is not None
 
 

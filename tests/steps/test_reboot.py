@@ -1,5 +1,7 @@
 """`reboot`: proved by a new boot id, never by an answer alone."""
 
+import subprocess
+
 from recovery.model.node import Node
 from recovery.model.output import Ending, Output
 from recovery.model.verdict import Level
@@ -97,3 +99,11 @@ def test_a_node_that_never_came_back_is_a_warning_where_the_next_step_decides():
     result, _ = rebooted(boot(OLD, 9e5), may_fail=True)
 
     assert result.verdict.level is Level.WARN
+
+
+def test_the_question_what_is_ready_is_a_line_that_a_shell_can_carry_out():
+    line = RebootParams(ready=("/proc", "/not there", "no-such.service")).line
+
+    said = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False)
+
+    assert said.stdout == "/not there\nno-such.service\nasked all\n"
