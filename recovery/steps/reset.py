@@ -88,8 +88,8 @@ def _judged(done: Output, before: Output, after: Output) -> Finding:
     there, back = (len(_GPU.findall(text)) for text in (before.text, after.text))
     if done.ok and after.ok and back == there:
         return passed(f"reset; {back} GPUs are there")
-    said = (done.error_text.strip() or done.text.strip()).splitlines()
-    why = f"{back} of {there} GPUs came back" if done.ok else f"the reset failed: {said[-1:]}"
+    lines = (done.error_text.strip() or done.text.strip() or "it said nothing").splitlines()
+    why = f"{back} of {there} GPUs came back" if done.ok else f"the reset failed: {lines[-1]}"
     return ending_finding(done) or failed(
         why[:200], remedy="reboot the node; then power cycle it", code="reset.failed"
     )

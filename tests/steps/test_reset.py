@@ -64,6 +64,9 @@ def test_a_gpu_that_does_not_come_back_fails_and_asks_for_a_reboot():
 
 
 def test_where_it_may_fail_the_next_step_decides():
-    result, _ = reset({"nvidia-smi --gpu-reset": finished("", status=1)}, may_fail=True)
+    refused = finished("", status=1, stderr="a\nResetting GPU is not supported.\n")
+
+    result, _ = reset({"nvidia-smi --gpu-reset": refused}, may_fail=True)
 
     assert result.verdict.level is Level.WARN
+    assert result.verdict.worst.finding == "the reset failed: Resetting GPU is not supported."
