@@ -16,10 +16,12 @@ class Policy:
 
     Times are the controller's POSIX seconds; ``clock_offset_s`` is each node's clock minus the
     controller's. A save that ended less than ``young_s`` before the outage is suspect: after real
-    power cuts ext4 and xfs lost files that were up to 45 s old, nothing older was tested.
+    power cuts ext4 and xfs lost files that were up to 45 s old, nothing older was tested. Steps
+    from ``before`` on are not looked at (0: all are).
     """
 
     require: tuple[str, ...] = ("model", "optimizer")
+    before: int = 0
     outage_at_s: float | None = None
     distrust_from_s: float | None = None
     young_s: float = 120.0
@@ -93,7 +95,8 @@ def choose(inspections: Mapping[str, Inspection], policy: Policy) -> Choice:
     failure. A step written after the first uncorrectable error is passed over for the one before,
     unless nothing else is sound.
     """
-    candidates = survey(inspections)
+    found = survey(inspections)
+    candidates = tuple(c for c in found if not policy.before or c.step < policy.before)
     refused: list[Refusal] = []
     fallback: Candidate | None = None
     chosen: Candidate | None = None

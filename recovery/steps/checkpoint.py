@@ -34,17 +34,21 @@ class CheckpointParams(BaseModel):
 
     ``outage`` is when the power went, ``distrust_from`` when the first uncorrectable error was
     logged (both POSIX seconds): saves near the first are suspect, saves after the second are
-    passed over for the one before. ``set_aside`` is the folder named in the commands for torn
-    checkpoints.
+    passed over for the one before. ``before`` asks for one older than that step (0: the newest),
+    as after a resume that diverged. ``set_aside`` is the folder named in the commands for torn
+    checkpoints. ``quiet`` is how many seconds a torn checkpoint that is younger is watched: a save
+    that still goes on looks torn.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     argument: str = Field(min_length=1)
     require: tuple[str, ...] = ("model", "optimizer")
+    before: int = Field(default=0, ge=0)
     deep: bool = False
     outage: float | None = None
     distrust_from: float | None = None
     set_aside: str = ""
+    quiet: float = Field(default=10.0, ge=0, le=60)
 
     @field_validator("require")
     @classmethod
@@ -61,7 +65,8 @@ def _commands(params: CheckpointParams) -> tuple[str, ...]:
 
 def _line(params: CheckpointParams, limit_s: float) -> str:
     deep = ("--deep",) if params.deep else ()
-    return join(("python3", "-", params.argument, *deep, "--limit", f"{limit_s:.0f}"))
+    quiet = ("--quiet", f"{params.quiet:g}") if params.quiet else ()
+    return join(("python3", "-", params.argument, *deep, "--limit", f"{limit_s:.0f}", *quiet))
 
 
 def _run(params: CheckpointParams, nodes: tuple[Node, ...], world: World) -> StepResult:
@@ -76,6 +81,7 @@ def _run(params: CheckpointParams, nodes: tuple[Node, ...], world: World) -> Ste
         return StepResult(nodes=results, verdict=single(_nobody()))
     policy = Policy(
         require=params.require,
+        before=params.before,
         outage_at_s=_moment(params.outage, world, "outage_at"),
         distrust_from_s=_moment(params.distrust_from, world, "first_error_at"),
         clock_offset_s=offsets,

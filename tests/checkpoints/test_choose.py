@@ -22,6 +22,17 @@ def test_a_sound_cluster_resumes_from_the_newest_step(tmp_path: Path) -> None:
     assert choice.path.endswith("checkpoint-300")
 
 
+def test_an_older_step_is_chosen_where_one_is_asked_for(tmp_path: Path) -> None:
+    inspections = cluster(tmp_path, 3)
+    newest = choose(inspections, EVERYTHING).step
+
+    assert newest is not None
+    found = choose(inspections, Policy(before=newest))
+    assert found.step is not None
+    assert found.step < newest
+    assert found.refused == ()
+
+
 def test_a_node_behind_by_a_step_pulls_all_back_to_its_step(tmp_path: Path) -> None:
     choice = choose(cluster(tmp_path, 4, hurt={"n3": without_step(300)}), EVERYTHING)
 

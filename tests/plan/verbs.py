@@ -70,6 +70,7 @@ class MeshParams(Params):
 
 class CheckpointParams(LineParams):
     require: tuple[str, ...] = ()
+    before: int = 0
 
 
 class PowerParams(Params):

@@ -27,7 +27,7 @@ from tests.transports.servers import until
 pytest.importorskip("torch", reason="torch is not installed (make setup-torch)")
 TRAINER = Path(__file__).with_name("torch_trainer.py")
 LOG, SAVES, PLACE = "/root/train.log", "/data/ckpt", "/root/torch_trainer.py"
-LAST, EVERY, TORN_SAVE, EARLY = 400, 30, 150, 90
+LAST, EVERY, TORN_SAVE, EARLY = 200, 30, 150, 90
 LAUNCH_S = 120.0
 
 
@@ -42,8 +42,8 @@ def pair(testbed_here: None) -> Iterator[Bed]:
         yield made
 
 
-def launch(**env: str) -> dict[str, object]:
-    line = f"exec {sys.executable} -W ignore {PLACE} {SAVES} {LAST} {EVERY} $RESUME_STEP"
+def launch(*, last: int = LAST, every: int = EVERY, **env: str) -> dict[str, object]:
+    line = f"exec {sys.executable} -W ignore {PLACE} {SAVES} {last} {every} $RESUME_STEP"
     return {
         "launch": line,
         "name": "tiny",
@@ -72,12 +72,24 @@ def lose_power_in_the_middle_of_a_save(pair: Bed, operator: Controller) -> None:
     pair.await_ssh()
 
 
-def bring_back(operator: Controller) -> Done:
+def nothing_left(pair: Bed) -> bool:
+    return not any(host.left() for host in pair.hosts.values())
+
+
+def kept_by(operator: Controller, step: str, node: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = operator.results(step)[node]["kept"]
+    return found
+
+
+def bring_back(
+    operator: Controller, job: dict[str, object], *, before: int = 0, **checks: str
+) -> Done:
     """The runbook after a power loss, as short as it gets."""
     components = ["model", "optimizer", "scheduler", "rng"]
     checkpoint = {
         "checkpoint": SAVES,
         "require": components,
+        "before": "{{ before }}",
         "save": {"step": "last_complete"},
         "timeout": "60s",
     }
@@ -85,8 +97,10 @@ def bring_back(operator: Controller) -> Done:
         {"freeze": ["training-state"], "timeout": "60s"},
         {"check": ["fs.space"], "timeout": "60s"},
         checkpoint,
-        launch(),
-        {"verify": "resume", "timeout": "300s"},
+        job,
+        {"verify": "resume", "timeout": "300s", **checks},
+        vars={"before": 0},
+        words=("--yes", *(("-e", f"before={before}") if before else ())),
     )
 
 
@@ -98,7 +112,7 @@ def test_a_training_torn_by_a_power_loss_is_brought_back_and_verified(pair: Bed)
     newest = f"{SAVES}/checkpoint-{TORN_SAVE}"
     whole = pair["n1"].do(f"find {newest} -type f -size +0", check=False)
 
-    done = bring_back(operator)
+    done = bring_back(operator, launch())
 
     assert done.code == 0, done.said
     assert whole == ""  # all that had been written of it is gone, as after a real power cut
@@ -107,6 +121,25 @@ def test_a_training_torn_by_a_power_loss_is_brought_back_and_verified(pair: Bed)
     assert result["values"]["strength"] == "strong"
     assert result["values"]["overlap"] >= EVERY - 1
     assert "resumed: iterations 121 to" in operator.findings("verify-1")["n1"]
+
+
+@pytest.mark.root
+def test_a_job_that_diverged_is_stopped_and_goes_on_from_the_checkpoint_before(pair: Bed) -> None:
+    operator = Controller(pair, pair.folder)
+    operator.write_inventory({name: {} for name in pair.hosts}, train_log=LOG, checkpoints=SAVES)
+    endless = launch(last=10**6, every=10**6, LEAVE_OUT="scheduler")
+    assert until(lambda: nothing_left(pair), within_s=LAUNCH_S)  # the job of the test before
+
+    done = bring_back(operator, endless, before=TORN_SAVE, on_divergence="stop")
+
+    assert done.code == 1, done.said
+    assert f"saved: step = {TORN_SAVE - EVERY}" in done.said
+    assert "the learning rate at iteration 121 is" in done.said, done.said
+    assert "tiny was stopped, both logs are kept" in done.said
+    assert f"recover run testbed -e before={TORN_SAVE - EVERY}" in done.said
+    assert nothing_left(pair)
+    kept = {k["name"] for step in ("freeze-1", "verify-1") for k in kept_by(operator, step, "n1")}
+    assert {"train.log", "train-after.log"} <= kept
 
 
 @dataclass(frozen=True)

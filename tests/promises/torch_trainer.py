@@ -93,7 +93,7 @@ class Job:
         """Saves; ``stop`` writes half of the optimizer's file and never goes on."""
         sync_older(self.folder)
         place = self.folder / f"checkpoint-{self.step}"
-        place.mkdir(parents=True)
+        place.mkdir(parents=True, exist_ok=True)
         torch.save(self.model.state_dict(), place / "pytorch_model.bin")
         torch.save(self.optimizer.state_dict(), place / "optimizer.pt")
         if stop:

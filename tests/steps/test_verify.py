@@ -17,7 +17,7 @@ from recovery.model.kind import NodeResult, StepResult
 from recovery.model.node import Node
 from recovery.model.output import Command, Ending, Output
 from recovery.model.result import Kept
-from recovery.model.verdict import Level, Verdict, passed
+from recovery.model.verdict import Finding, Level, Verdict, passed
 from recovery.steps.verify import VERIFY
 from recovery.steps.verify.follow import follow_line
 from tests.fakes import FakeTransport, FakeWorld, a_step, finished
@@ -48,6 +48,8 @@ class Cluster:
     frozen: Mapping[str, str] = field(default_factory=lambda: {"a01": OLD, "a02": OLD})
     rewritten: bool = False
     status: Callable[[str, float], str] = lambda node, after_s: RUNNING
+    stop: Mapping[str, str] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
     world: FakeWorld = field(default_factory=FakeWorld)
 
     def __post_init__(self) -> None:
@@ -64,6 +66,9 @@ class Cluster:
 
     def answer(self, node: Node, command: Command) -> Output:
         after_s = self.world.clock.at - self.began
+        self.asked.append(command.line)
+        if " stop " in command.line:
+            return finished(self.stop.get(node.name, "state=stopped\n"))
         if "status" in command.line:
             return finished(self.status(node.name, after_s))
         grown = self.grown.get(node.name)
@@ -209,6 +214,57 @@ def test_a_wrong_checkpoint_fails() -> None:
 
     assert result.nodes["a01"].verdict.worst.code == "verify.step"
     assert result.nodes["a01"].verdict.level is Level.FAIL
+
+
+def diverging(**stop: str) -> Cluster:
+    """Two nodes whose resumed job has another learning rate."""
+
+    def worse(after_s: float) -> str:
+        fresh = range(STEP + 1, STEP + 1 + int(2 * after_s))
+        return "resuming\n" + "".join(line(n, lr=0.5) for n in fresh)
+
+    return Cluster({"a01": worse, "a02": worse}, stop=stop)
+
+
+def way_back(result: StepResult) -> Finding:
+    assert result.verdict is not None
+    assert result.verdict.level is Level.FAIL
+    (found,) = [f for f in result.verdict.findings if f.code == "verify.diverged"]
+    return found
+
+
+def test_a_resume_that_diverged_is_left_alone_and_the_way_back_is_said() -> None:
+    cluster = diverging()
+
+    result = cluster.verify()
+
+    assert "recover run test -e before=100" in way_back(result).remedy
+    assert not [line for line in cluster.asked if " stop " in line]
+    assert result.nodes["a01"].kept
+
+
+def test_a_job_that_diverged_is_stopped_where_the_runbook_says_so() -> None:
+    cluster = diverging()
+
+    result = cluster.verify(on_divergence="stop")
+
+    assert "train was stopped, both logs are kept" in way_back(result).finding
+    assert len([line for line in cluster.asked if line.endswith("stop train")]) == 2
+
+
+def test_a_job_that_does_not_end_is_said_to_run() -> None:
+    result = diverging(a02="state=left\npids=7\n").verify(on_divergence="stop")
+
+    assert "train may still run on a02" in way_back(result).finding
+
+
+def test_a_job_that_is_not_ours_is_not_stopped() -> None:
+    cluster = diverging()
+    cluster.world.earlier_values = {"checkpoint": {"last_complete": STEP}}
+
+    result = cluster.verify(on_divergence="stop")
+
+    assert "this run did not start it" in way_back(result).finding
 
 
 def test_few_iterations_in_both_logs_are_not_verified() -> None:

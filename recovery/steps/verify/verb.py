@@ -16,10 +16,11 @@ from recovery.model.node import Node
 from recovery.model.output import Ending, Output
 from recovery.model.ports import World
 from recovery.model.runbook import Effect
-from recovery.model.verdict import Finding, Level, failed, single, unknown
+from recovery.model.verdict import Finding, Level, Verdict, failed, single, unknown
 from recovery.plan import seconds
 from recovery.reading.training_lines import by_regex
 from recovery.reading.training_points import FORMATS, Points
+from recovery.steps.verify.diverged import left_alone, stop_job
 from recovery.steps.verify.endings import ending, silence
 from recovery.steps.verify.follow import Follow, Patience, follow_line, watch
 from recovery.steps.verify.frozen import Before, frozen_logs
@@ -34,7 +35,8 @@ class VerifyParams(BaseModel):
     `replay` judges a job that was started from an older checkpoint only to be compared: there,
     too few iterations logged twice hold the gate. ``step`` is the checkpoint that was loaded (by
     default what `checkpoint` chose), ``regex`` describes a log line by named groups, ``same_data``
-    is false where the data loader never goes on where it was.
+    is false where the data loader never goes on where it was. ``on_divergence: stop`` stops a job
+    of this run that is not the training of before; both logs are kept either way.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,6 +49,7 @@ class VerifyParams(BaseModel):
     format: str = "auto"
     regex: str = ""
     same_data: bool = True
+    on_divergence: Literal["keep", "stop"] = "keep"
 
     @field_validator("format")
     @classmethod
@@ -126,7 +129,7 @@ def _run(params: VerifyParams, nodes: tuple[Node, ...], world: World) -> StepRes
         return _judge(judging, follow, world, others=advancing)
 
     results = world.fan_out(nodes, on)
-    return _whole(judging, results, follows)
+    return _whole(judging, results, follows, world)
 
 
 def _no_log() -> Finding:
@@ -184,7 +187,10 @@ def _replay(params: VerifyParams, found: Continuity) -> Iterator[Finding]:
 
 
 def _whole(
-    judging: _Judging, results: dict[str, NodeResult], follows: dict[str, Follow]
+    judging: _Judging,
+    results: dict[str, NodeResult],
+    follows: dict[str, Follow],
+    world: World,
 ) -> StepResult:
     """The step's own verdict is that of the node whose logs say most."""
     if not judging.found:
@@ -209,7 +215,18 @@ def _whole(
         "compared_with": source,
         "curves": curves(old.all if old else (), new.starts[-1] if new else ()),
     }
-    return StepResult(nodes=results, values=values, verdict=found.verdict)
+    verdict = found.verdict
+    if verdict.level is Level.FAIL:
+        nodes = tuple(follow.node for follow in follows.values())
+        first, *others = verdict.findings
+        verdict = Verdict((first, _diverged(judging, nodes, world), *others))
+    return StepResult(nodes=results, values=values, verdict=verdict)
+
+
+def _diverged(judging: _Judging, nodes: tuple[Node, ...], world: World) -> Finding:
+    if judging.params.on_divergence == "stop":
+        return stop_job(world, nodes, judging.step)
+    return left_alone(world, judging.step)
 
 
 def _evidence(found: Continuity) -> tuple[int, int, int]:
@@ -219,10 +236,19 @@ def _evidence(found: Continuity) -> tuple[int, int, int]:
 VERIFY = Verb(
     name="verify",
     about="prove that the training really resumed",
-    effect=Effect.READ,
+    effect=Effect.DISRUPTIVE,
+    effect_of=lambda p: Effect.READ if p.on_divergence == "keep" else Effect.DISRUPTIVE,
+    disrupts=False,
     params=VerifyParams,
-    describe=lambda p: f"compare {p.wanted} new iterations with the log from before",
-    commands=lambda p: (follow_line(p.log or "TRAIN_LOG"), "sh -s -- status JOB"),
+    describe=lambda p: (
+        f"compare {p.wanted} new iterations with the log from before"
+        + (", stop the job if it diverged" if p.on_divergence == "stop" else "")
+    ),
+    commands=lambda p: (
+        follow_line(p.log or "TRAIN_LOG"),
+        "sh -s -- status JOB",
+        *(("sh -s -- stop JOB",) if p.on_divergence == "stop" else ()),
+    ),
     run=_run,
     together=True,
     timeout_s=1200.0,
