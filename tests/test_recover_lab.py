@@ -63,6 +63,9 @@ def test_a_broken_cluster_is_brought_back_and_proved(cluster):
     assert [k["name"] for k in report["steps"][0]["nodes"]["node01"]["evidence"]][-1] == (
         "manifest.json"
     )
+    again = cluster.recover("rejudge", "--all")
+    assert " judged again, 0 changed" in again.stdout, again.stdout
+    assert ": mesh on node01: pass -> pass: " in again.stdout, again.stdout
 
 
 def uninterrupted(folder):
