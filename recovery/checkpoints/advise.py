@@ -144,6 +144,12 @@ def _interval(name: str, every_s: float, workload: Workload) -> Interval:
     return Interval(name, every_s, lost, lost * 24)
 
 
+# What people call them.
+_ALSO = {
+    **dict.fromkeys(("local", "ssd", "disk", "scratch"), "nvme"),
+    **dict.fromkeys(("lustre", "gpfs", "weka", "nfs", "beegfs", "ceph", "vast", "daos"), "pfs"),
+    **dict.fromkeys(("s3", "gcs", "gs", "minio", "azure", "blob", "swift"), "object"),
+}
 _SURVIVES = {
     "nvme": "a crashed job; not a lost node",
     "pfs": "lost nodes; not the loss of the file system",
@@ -160,7 +166,8 @@ def _tiers(workload: Workload) -> tuple[Tier, ...]:
     found = []
     for name, speed in workload.tiers.items():
         save_s = size / speed
-        every_s = young(save_s, workload.mtbf_s * _RARER.get(name, 1.0))
-        survives = _SURVIVES.get(name, "unknown")
+        kind = _ALSO.get(name.lower(), name.lower())
+        every_s = young(save_s, workload.mtbf_s * _RARER.get(kind, 1.0))
+        survives = _SURVIVES.get(kind, "what you know of it: call it nvme, pfs or object")
         found.append(Tier(name, speed, save_s, max(every_s, save_s), survives))
     return tuple(found)

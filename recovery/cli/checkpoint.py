@@ -249,7 +249,11 @@ def _workload(said: dict[str, Any]) -> tuple[Workload, list[str]]:
     size, notes = _size(said, measured)
     stall_s = duration_s(said["save_time"]) if said["save_time"] else measured.get("save_s")
     if not said["save_time"] and stall_s:
-        notes.append(f"save time: {stall_s:.1f} s, measured from the file times there")
+        grown = (size or 0.0) / measured.get("bytes", 1.0) if said["params"] else 1.0
+        notes.append(f"save time: {stall_s:.3g} s, measured from the file times there")
+        if grown > 0 and grown != 1.0:
+            stall_s *= grown
+            notes.append(f"save time: {stall_s:.3g} s for the size asked about, at that speed")
     if stall_s is None:
         raise InputError("how long does a save take?", remedy="say --save-time 45s, or --from PATH")
     workload = Workload(

@@ -203,6 +203,37 @@ def test_the_plan_measures_size_and_save_time(tmp_path: Path) -> None:
     assert 0 < advice["stall_s"] < 60
 
 
+def test_the_measured_save_is_taken_to_the_size_that_is_asked_about(tmp_path: Path) -> None:
+    trees.write("hf", tmp_path)
+    asked = ("plan", "--mtbf", "24h", "--from", str(tmp_path), "--format", "json")
+
+    there = json.loads(run(*asked).stdout)
+    larger = json.loads(run(*asked, "--params", str(trees.COUNT * 10)).stdout)
+
+    ratio = larger["size_bytes"] / there["size_bytes"]
+    assert ratio == pytest.approx(10, rel=0.1)
+    assert larger["stall_s"] == pytest.approx(there["stall_s"] * ratio)
+    assert "measured" in larger["notes"][0]
+
+
+def test_the_plan_tells_what_each_tier_survives_and_the_hours_of_each_rule() -> None:
+    result = run(
+        "plan", "--mtbf", "24h", "--save-time", "5m", "--params", "405B", "--bytes-per-param", "14",
+        "--tier", "nvme=20GB", "--tier", "lustre=200GB", "--tier", "S3=5GB", "--format", "json",
+    )  # fmt: skip
+
+    advice = json.loads(result.stdout)
+    hours = {i["name"]: i["lost_hours_per_day"] for i in advice["intervals"]}
+    assert hours.keys() == {"Daly", "Young", "MTBF/10"}
+    assert hours["MTBF/10"] > hours["Daly"]
+    assert advice["size_bytes"] == pytest.approx(5.67e12)
+    assert advice["bytes_per_s"] == pytest.approx(5.67e12 / 300)
+    survives = [t["survives"] for t in advice["tiers"]]
+    assert "lost node" in survives[0]
+    assert "file system" in survives[1]
+    assert len(set(survives)) == 3
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
