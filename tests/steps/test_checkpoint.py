@@ -53,7 +53,7 @@ def run(
     **params: object,
 ) -> StepResult:
     world = world or a_world(answer)
-    given = CheckpointParams.model_validate({"argument": ASKED, **params})
+    given = CheckpointParams.model_validate({"argument": ASKED, "quiet": 0, **params})
     names = tuple(Node(name=f"n{i}") for i in range(1, nodes + 1))
     return CHECKPOINT.run(given, names, world)
 
@@ -259,5 +259,5 @@ def test_a_path_relative_to_the_login_s_home_stays_relative(tmp_path: Path) -> N
 def test_the_plan_shows_the_exact_command() -> None:
     params = CheckpointParams.model_validate({"argument": "/a b"})
 
-    assert CHECKPOINT.commands(params) == ("python3 - '/a b' --limit 600",)
+    assert CHECKPOINT.commands(params) == ("python3 - '/a b' --limit 600 --quiet 10",)
     assert CHECKPOINT.describe(params) == "find the newest step in /a b with model, optimizer"
