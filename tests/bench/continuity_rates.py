@@ -156,6 +156,10 @@ ROWS: tuple[tuple[str, World], ...] = (
     ("bump 8 sigma, heals in 3", World(loss_fault=bump(8, 3))),
     ("bump 2 sigma, heals in 20", World(loss_fault=bump(2, 20))),
     ("gradient norm x 1.1", World(norm_factor=1.1)),
+    ("clean, 200 twice", World(overlap=200, new=200)),
+    ("clean, 1000 twice", World(overlap=1000, new=1000)),
+    ("loss +1 sigma, 200 twice", World(loss_fault=lambda n: 1.0, overlap=200, new=200)),
+    ("loss +1 sigma, 1000 twice", World(loss_fault=lambda n: 1.0, overlap=1000, new=1000)),
 )
 
 
