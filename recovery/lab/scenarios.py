@@ -14,7 +14,7 @@ from recovery.registry import did_you_mean
 
 _INTERVAL = 20  # iterations between checkpoints
 _TORN_AT = 60  # the save during which the power fails
-_TIME_LIMIT_S = 60.0
+_TIME_LIMIT_S = 300.0
 _POLL_S = 0.01
 MASTER_PORT_OFFSET = 899
 
