@@ -190,7 +190,7 @@ class FarmServer:
 
     def cut(self) -> None:
         """Ends all connections as a router would: nobody is told."""
-        for sock in self.sockets:
+        for sock in tuple(self.sockets):  # whoever comes back meanwhile stays
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 

@@ -36,6 +36,16 @@ class ConnectError(Exception):
         self.trouble = trouble
 
 
+class PlainConnection(fabric.Connection):  # type: ignore[misc]  # fabric has no types
+    """A connection that leaves the configuration alone that it shares with all others.
+
+    fabric keeps this one setting in the configuration, which is emptied and merged anew for it, in
+    each constructor: the login of another thread then found it empty now and then, 1 in 3,000.
+    """
+
+    inline_ssh_env = None
+
+
 @dataclass(slots=True)
 class _Shared:
     """What all connections have in common."""
@@ -156,9 +166,8 @@ class Connector:
             connection.open()
 
     def _make(self, target: Target, login: Login, gateway: Any) -> Any:
-        # One thread at a time: fabric's shared configuration fails now and then under several.
         with self._shared.making:
-            connection = fabric.Connection(
+            connection = PlainConnection(
                 target.host, target.user, target.port,
                 config=self._shared.config,
                 gateway=gateway or target.proxy_command or None,
