@@ -11,11 +11,15 @@ from typing import Any
 
 import pytest
 
+from recovery.checkpoints.choose import Policy, choose
 from recovery.payloads import checkpoint_inspector as inspector
 from tests.checkpoints import damage, trees
+from tests.checkpoints.clusters import inspection_of
 from tests.checkpoints.torchfiles import torch_legacy, torch_zip
 
 SOURCE = Path(inspector.__file__)
+# `last.ckpt` is then a second, sound copy of the newest step.
+WITH_A_SECOND_COPY = (("renumbered", "lightning"),)
 MATRIX = [(case, layout) for case in damage.CASES for layout in case.layouts]
 
 
@@ -68,6 +72,9 @@ def test_damage_is_caught_and_the_step_before_stays_sound(
     assert all(f["remedy"] for f in newest["findings"] if f["level"] != "pass")
     assert by_step(document)[200]["level"] in ("pass", "warn")
     assert not document["errors"]
+    if case.power_loss:
+        choice = choose({"n1": inspection_of(tmp_path)}, Policy(require=()))
+        assert choice.step == (300 if (case.name, layout) in WITH_A_SECOND_COPY else 200)
 
 
 def test_facts_are_read_without_torch(tmp_path: Path) -> None:
