@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recovery.model.check import Check, CheckEffect
@@ -40,9 +40,10 @@ def parse_nccl(printed: Printed) -> NcclResult:
     Raises:
         ParseError: nothing of nccl-tests or its launcher is in it.
     """
-    if printed.text.lstrip().startswith("{") or not printed.error_text:
-        return read_nccl(printed.text or printed.error_text)
-    return read_nccl(f"{printed.text}\n{printed.error_text}")
+    is_one = printed.text.lstrip().startswith("{") or not printed.error_text
+    text = printed.text or printed.error_text
+    found = read_nccl(text if is_one else f"{printed.text}\n{printed.error_text}")
+    return replace(found, exit_status=printed.exit_status)
 
 
 def expect_nccl(raw: Mapping[str, Any]) -> NcclExpect:
@@ -89,6 +90,13 @@ def _not_run(result: NcclResult) -> Iterator[Finding]:
             "the test ended well but measured nothing",
             remedy="ask for at least one payload: -b 8G -e 8G",
             code="nccl.no-rows",
+        )
+    elif result.exit_status not in (0, None) and not result.n_wrong:
+        yield unknown(
+            f"a whole result, and yet it ended with status {result.exit_status}",
+            remedy="read the end of the output: a rank that did not end (124, 137), or a limit of "
+            "your own (NCCL_TESTS_MIN_BW); run it again",
+            code="nccl.exit-status",
         )
 
 

@@ -30,6 +30,7 @@ class NcclResult:
     ``complete`` says that the closing summary was reached. ``copies`` above 1 means that the
     binary was built without MPI and each process ran by itself. ``fault`` is the first error in
     the text, the cause rather than its echoes; ``launcher`` is a failure before any test began.
+    ``exit_status`` is the launcher's, where known.
     """
 
     body: Body
@@ -37,6 +38,7 @@ class NcclResult:
     launcher: LauncherFailure | None = None
     failed_hosts: tuple[str, ...] = ()
     n_warnings: int = 0
+    exit_status: int | None = None
 
     @property
     def complete(self) -> bool:

@@ -62,3 +62,17 @@ def test_a_case_cut_short_anywhere_never_passes(case: dict[str, Any]) -> None:
         judged = judge_one(NCCL_RESULT, cut, case["context"])
 
         assert judged.verdict.level >= Level.UNKNOWN, (part, judged.verdict)
+
+
+@pytest.mark.parametrize("status", [1, 124, 137])
+def test_a_whole_result_of_a_launch_that_ended_badly_is_no_pass(status: int):
+    case = next(c for c in INDEX if c["file"] == "nccl-allreduce-2.16-8gpu-ok.txt")
+    text = printed(case)
+    raw = dict(case.get("context") or {})
+
+    well = judge_one(NCCL_RESULT, Printed(text.text, "", 0, text.command), raw)
+    badly = judge_one(NCCL_RESULT, Printed(text.text, "", status, text.command), raw)
+
+    assert not well.verdict.level.blocks
+    assert badly.verdict.level is Level.UNKNOWN
+    assert badly.verdict.worst.code == "nccl.exit-status"
