@@ -22,7 +22,7 @@ _REMEDIES = {
     "profile": "write the name of a file in inventories/profiles, such as h100-sxm8",
     "leaf": "write the name of the leaf switch",
     "rack": "write the name of the rack",
-    "transport": "write ssh, local, srun, tree or replay",
+    "transport": "write ssh, local, srun or replay",
 }
 
 

@@ -18,7 +18,7 @@ _VARIABLES: dict[str, tuple[str, dict[str, Any]]] = {
     "profile": ("hardware profile, a file of inventories/profiles", _TEXT),
     "leaf": ("leaf switch of the compute network", _LABEL),
     "rack": ("rack", _LABEL),
-    "transport": ("how commands get there: ssh, local, srun, tree, replay", _TEXT),
+    "transport": ("how commands get there: ssh, local, srun, replay", _TEXT),
     "bastion": ("host to jump through, user@host:port", _TEXT),
     "bmc": ("address of the BMC, or a mapping with address and more", _NAMED),
     "scheduler": ("slurm or kubernetes, or a mapping with kind and more", _NAMED),

@@ -12,7 +12,7 @@ from recovery.engine.bundle import bundle, bundle_limit_s, unbundle
 from recovery.engine.comparing import VARIABLE, compared, read_share
 from recovery.engine.judging import Judged, judge_one
 from recovery.engine.outcome import ending_finding
-from recovery.model.check import Check
+from recovery.model.check import Check, CheckEffect
 from recovery.model.kind import Kept, NodeResult, StepResult, Verb
 from recovery.model.node import Node
 from recovery.model.output import Command, Ending, Output, Printed
@@ -186,10 +186,18 @@ def _commands(params: CheckParams) -> tuple[str, ...]:
     return tuple(_by_command(checks))
 
 
+def _effect(params: CheckParams) -> Effect:
+    """A probe must not load GPUs below a running job, nor leave a file behind."""
+    checks = (pick("recovery.checks", Check, name) for name in params.argument)
+    reads = all(check.effect is CheckEffect.READ for check in checks)
+    return Effect.READ if reads else Effect.WRITE
+
+
 CHECK = Verb(
     name="check",
     about="put questions to every node and judge the answers",
-    effect=Effect.READ,
+    effect=Effect.WRITE,
+    effect_of=_effect,
     params=CheckParams,
     describe=lambda p: f"check {', '.join(p.argument)}",
     commands=_commands,

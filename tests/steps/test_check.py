@@ -7,6 +7,7 @@ from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.node import Node
 from recovery.model.output import Command, Ending, Output
+from recovery.model.runbook import Effect
 from recovery.model.verdict import Level, failed, single, verdict
 from recovery.steps.check import CHECK, CheckParams
 from tests.fakes import FakeTransport, FakeWorld, finished
@@ -175,3 +176,9 @@ def test_a_share_that_is_none_holds_the_gate():
 
     assert {r.verdict.level for r in nodes.values()} == {Level.UNKNOWN}
     assert "above 0.5" in nodes["a"].verdict.worst.remedy
+
+
+def test_a_check_that_loads_gpus_or_writes_is_more_than_reading():
+    assert CHECK.effect_of(CheckParams(argument="gpu.count")) is Effect.READ
+    assert CHECK.effect_of(CheckParams(argument=["gpu.count", "gpu.burn"])) is Effect.WRITE
+    assert CHECK.effect_of(CheckParams(argument="bugreport")) is Effect.WRITE
