@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recovery.model.check import Check
 from recovery.model.verdict import Finding, Verdict, failed, passed, unknown, verdict, warned
+from recovery.reading.klog import KernelLog
+from recovery.reading.klog_near import candidates
 from recovery.reading.train_causes import cause_of, gpu_of, silent_ranks
 from recovery.reading.train_elastic import ElasticFailure
 from recovery.reading.train_errors import ECHOES, TrainError
@@ -20,6 +22,7 @@ from recovery.reading.trainlog import (
 )
 
 _SHOWN = 200  # entries of a list of facts
+_NAMED = 3  # kernel events named in a finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,21 @@ def _crash(log: TrainingLog, first: TrainError, expected: TrainExpect) -> Iterat
         yield passed(f"the job did not crash: {cause.words}; {cause.remedy}", code=code)
         return
     yield failed(text, remedy=cause.remedy, component=component, code=code)
+
+
+def beside(log: TrainingLog, found: Verdict, read: Mapping[str, Any]) -> Verdict:
+    """The verdict with what the kernel of the same node reported within its window."""
+    kernel = read.get("gpu.xid") or read.get("kernel.errors")
+    at = log.first.said.seconds if log.first is not None else None
+    if not isinstance(kernel, KernelLog) or at is None or not found.level.blocks:
+        return found
+    texts = dict.fromkeys(event.text[:100] for event, near in candidates(kernel, at) if near)
+    if not texts:
+        return found
+    said = "; ".join(list(texts)[:_NAMED]) + (" and more" if len(texts) > _NAMED else "")
+    worst, *rest = found.findings
+    words = f"{worst.finding}; the kernel within 2 min of it: {said}"
+    return Verdict((replace(worst, finding=words), *rest))
 
 
 def where_of(log: TrainingLog, first: TrainError, expected: TrainExpect) -> str:
@@ -278,6 +296,7 @@ FIRST_ERROR = Check(
     facts=facts,
     conclusions=conclusions,
     recognises=is_training_log,
+    beside=beside,
     needs="tail (coreutils)",
     expects=("world_size", "gpus_per_node", "hosts", "logging_steps"),
 )

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from recovery.reading.klog import KernelLog
     from recovery.reading.trainlog import TrainingLog
 
-_WINDOW_S = 120.0  # a kernel event this near to the first error is named beside it
 _FEW, _SHOWN = 12, 50  # kernel logs and lines that a person reads
 _NOT_COMPARABLE = " (time not comparable)"
 
@@ -163,11 +162,8 @@ def _beside(crash: Crash) -> Iterator[str]:
 
 
 def _events_near(node: str, log: KernelLog, at: float | None, offset: float) -> Iterator[str]:
-    from recovery.reading.trainlog_lines import in_year
+    from recovery.reading.klog_near import candidates
 
-    for event in log.of("xid", "sxid", "gpu_lost", "aer", "oom_kill", "nic", "mce")[:200]:
-        wall = in_year(event.seconds) if event.since_boot_s is None else None
-        near = at is not None and wall is not None and abs(wall - offset - at) <= _WINDOW_S
-        if near or wall is None or at is None:
-            when = "" if near else _NOT_COMPARABLE
-            yield f"        kernel of {node}{when}: {event.text[:160]}"
+    for event, near in candidates(log, at, ahead_s=offset):
+        when = "" if near else _NOT_COMPARABLE
+        yield f"        kernel of {node}{when}: {event.text[:160]}"

@@ -45,7 +45,8 @@ class Check(Generic[Facts, Expect]):
     are worse than expected); they join ``facts``. ``compare`` gets the facts of all nodes of one
     profile and the share of them that makes a majority, and returns verdicts for outliers.
     ``alike`` names the values that nodes of one profile share (versions, settings): the step
-    compares them, and `recover baseline` keeps them.
+    compares them, and `recover baseline` keeps them. ``beside`` gets what the other checks of the
+    step read on this node, by their names, and gives the verdict with what they add to it.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Check(Generic[Facts, Expect]):
     recognises: Callable[[Printed], bool] | None = None
     compare: Callable[[Mapping[str, Facts], float], Mapping[str, Verdict]] | None = None
     alike: Callable[[Facts], Mapping[str, str | int | float | None]] | None = None
+    beside: Callable[[Facts, Verdict, Mapping[str, Any]], Verdict] | None = None
     effect: CheckEffect = CheckEffect.READ
     needs_root: bool = False
     needs: str = ""  # the tool, and the package that brings it

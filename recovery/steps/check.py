@@ -70,12 +70,24 @@ def _ask_node(
     whole = world.run(node, _command(limits, node, world))
     outputs = unbundle(whole, limits, seed=_seed(node, world))
     judged = [_judge(c, outputs[line], raw) for line, readers in asked.items() for c in readers]
+    judged = _beside(judged, {c.name: c for c in checks})
     for one in judged:
         if one.parsed is not None:
             parsed[one.check][node.name] = one.parsed
     kept = [k for line, output in outputs.items() for k in _kept(line, output, world)]
     statuses = {line: output.exit_status for line, output in outputs.items()}
     return _node_result(node, [*judged, *aside], kept, whole, statuses)
+
+
+def _beside(judged: list[Judged], checks: Mapping[str, AnyCheck]) -> list[Judged]:
+    """Each verdict with what the other answers of the node add to it."""
+    read = {one.check: one.parsed for one in judged if one.parsed is not None}
+    return [
+        replace(one, verdict=look(one.parsed, one.verdict, read))
+        if one.parsed is not None and (look := checks[one.check].beside)
+        else one
+        for one in judged
+    ]
 
 
 def not_applicable(raw: Mapping[str, Any]) -> frozenset[str]:

@@ -9,6 +9,7 @@ from recovery.model.node import Node
 from recovery.model.output import Command, Ending, Output
 from recovery.model.runbook import Effect
 from recovery.model.verdict import Level, failed, single, verdict
+from recovery.registry import pick
 from recovery.steps.check import CHECK, CheckParams
 from tests.fakes import FakeTransport, FakeWorld, finished
 
@@ -59,7 +60,9 @@ def a_check(name, limit, compare=None):
     )
 
 
+REAL = ("train.first-error", "gpu.xid")
 CHECKS = {
+    **{name: replace(pick("recovery.checks", Check, name), command="count") for name in REAL},
     "low": a_check("low", 10),
     "lower": a_check("lower", 5),
     "same": a_check("same", 99, compare),
@@ -182,3 +185,18 @@ def test_a_check_that_loads_gpus_or_writes_is_more_than_reading():
     assert CHECK.effect_of(CheckParams(argument="gpu.count")) is Effect.READ
     assert CHECK.effect_of(CheckParams(argument=["gpu.count", "gpu.burn"])) is Effect.WRITE
     assert CHECK.effect_of(CheckParams(argument="bugreport")) is Effect.WRITE
+
+
+def test_a_crash_names_what_the_kernel_of_the_same_node_said_near_it():
+    text = (
+        "[rank9]:[E1129 10:00:01.0 x.cpp:1] CUDA error: uncorrectable ECC error encountered\n"
+        "2026-11-29T10:00:02,000000+00:00 NVRM: Xid (PCI:0000:1b:00): 48, pid=1, x\n"
+        "2026-11-29T18:00:00,000000+00:00 NVRM: Xid (PCI:0000:2b:00): 13, pid=1, y\n"
+    )
+
+    nodes, _ = asked(["train.first-error", "gpu.xid"], lambda node, command: finished(text))
+
+    said = next(f.finding for f in nodes["a"].verdict.findings if "rank 9" in f.finding)
+    assert said.endswith(
+        "; the kernel within 2 min of it: NVRM: Xid (PCI:0000:1b:00): 48, pid=1, x"
+    )
