@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.noisy import noisy
 from tests.testbed.bed import Bed, bed
 from tests.testbed.controller import Controller
 from tests.testbed.needs import sh, why_no_testbed
@@ -21,7 +22,12 @@ SLOW = "4mbit"  # half of the floor; a sound pair reaches four times the floor u
 NAMES = ("n1", "n2", "n3", "n4")
 needs_mpi = pytest.mark.skipif(not shutil.which("mpirun"), reason="needs openmpi-bin")
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
-pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(why_no_testbed()), reason=why_no_testbed())]
+# A busy machine starves a host now and then, which makes sound pairs slow as well.
+pytestmark = [
+    pytest.mark.root,
+    noisy,
+    pytest.mark.skipif(bool(why_no_testbed()), reason=why_no_testbed()),
+]
 
 
 @pytest.fixture(scope="module")
