@@ -35,6 +35,7 @@ class Door(paramiko.ServerInterface):
     ) -> None:
         self._key, self._environment, self._home, self._refuse = key, environment, home, refuse
         self._sent: dict[int, dict[str, str]] = {}
+        self._opened: dict[int, paramiko.Channel] = {}
         self.transport: paramiko.Transport | None = None
 
     def get_allowed_auths(self, username: str) -> str:
@@ -65,12 +66,23 @@ class Door(paramiko.ServerInterface):
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
         """Starts the command in the node's home."""
-        if self.transport is not None:
-            self.transport.accept(0)  # the queue of new channels is not used otherwise
+        self._take_from_queue()
+        self._opened.pop(channel.get_id(), None)
         environment = {**self._environment, **self._sent.pop(channel.get_id(), {})}
         run = Execution(channel, os.fsencode(command), environment, self._home)
         threading.Thread(target=run.carry, daemon=True).start()
         return True
+
+
+    def _take_from_queue(self) -> None:
+        """Holds the oldest new channel until it is asked for something, in whatever order.
+
+        The queue alone keeps it alive: one that is dropped is closed, and a request for it then
+        ends the whole connection.
+        """
+        accepted = self.transport.accept(0) if self.transport is not None else None
+        if accepted is not None:
+            self._opened[accepted.get_id()] = accepted
 
 
 class Execution:

@@ -7,7 +7,6 @@ import pytest
 from tests.app.schedulers import asked, on_path, put_tool
 from tests.cli.places import operators_folder, recover
 from tests.lab_runs import LabRun
-from tests.noisy import noisy
 
 
 @pytest.fixture
@@ -19,8 +18,6 @@ def cluster(tmp_path):
 
 
 @pytest.mark.lab
-# Now and then the lab closes a session when the rails of a node are tested at once.
-@noisy
 def test_from_a_broken_node_to_its_return(cluster, monkeypatch):
     tools = cluster.folder / "tools"
     states = dict.fromkeys(("node01", "node02", "node03", "node04"), "idle|gpu|none")

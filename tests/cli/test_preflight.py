@@ -7,7 +7,6 @@ import pytest
 
 from tests.app.schedulers import on_path, put_tool
 from tests.lab_runs import LabRun
-from tests.noisy import noisy
 
 pytestmark = pytest.mark.lab
 
@@ -65,8 +64,6 @@ def test_deeper_it_tests_the_network_too(cluster):
     assert "mesh" in cluster.started_steps()
 
 
-# Now and then the lab closes a session when eight rails of a node are tested at once.
-@noisy
 def test_full_climbs_to_the_leaves_and_all_together(cluster):
     words = ("--depth", "full", "--nodes", "@gpu & !node03", "-e", "burn=false")
 

@@ -53,6 +53,17 @@ def test_many_channels_share_one_connection(cluster: Cluster):
     connection.close()
 
 
+def test_channels_may_be_asked_in_another_order_than_they_were_opened(cluster: Cluster):
+    connection = cluster.connect("node01")
+    opened = [connection.get_transport().open_session() for _ in range(4)]
+
+    for k, channel in reversed(list(enumerate(opened))):
+        channel.exec_command(f"echo {k}")
+
+    assert [c.makefile().read() for c in opened] == [f"{k}\n".encode() for k in range(4)]
+    connection.close()
+
+
 def test_the_exit_status_does_not_wait_for_a_child_that_keeps_the_pipe(cluster: Cluster):
     connection = cluster.connect("node01")
 
