@@ -73,7 +73,6 @@ class Door(paramiko.ServerInterface):
         threading.Thread(target=run.carry, daemon=True).start()
         return True
 
-
     def _take_from_queue(self) -> None:
         """Holds the oldest new channel until it is asked for something, in whatever order.
 

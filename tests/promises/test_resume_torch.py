@@ -105,8 +105,6 @@ def bring_back(
     )
 
 
-# A rank that logs nothing and ends before it is looked at is taken for a job that did nothing.
-@noisy
 @pytest.mark.root
 def test_a_training_torn_by_a_power_loss_is_brought_back_and_verified(pair: Bed) -> None:
     operator = Controller(pair, pair.folder)

@@ -190,6 +190,20 @@ def test_a_job_that_ends_at_once_with_status_0_has_not_resumed() -> None:
     assert "status 0 without one iteration" in worst.finding
 
 
+def test_a_rank_that_logs_nothing_and_ends_well_beside_one_that_logs_is_a_warning() -> None:
+    cluster = Cluster(
+        {"a01": steady(), "a02": lambda s: "training is done\n"},
+        frozen={"a01": OLD, "a02": "rank 1 is ready\n"},
+        status=lambda n, s: "state=ended\nrc=0\n" if n == "a02" else "state=running\n",
+    )
+
+    result = cluster.verify()
+
+    assert result.nodes["a01"].verdict.level is Level.PASS
+    assert result.nodes["a02"].verdict.level is Level.WARN
+    assert "others log the training" in result.nodes["a02"].verdict.worst.finding
+
+
 def test_a_training_that_reached_its_end_needs_no_more_iterations() -> None:
     cluster = Cluster(
         {"a01": lambda s: lines(101, 118) + "training is done\n"},

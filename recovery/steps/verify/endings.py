@@ -17,6 +17,12 @@ def silence(follow: Follow, *, logged_before: bool, others: bool) -> Finding:
     by_ending = ending_finding(follow.output)
     if by_ending is not None and follow.end not in (End.ENDED, End.LOST, End.STOPPED):
         return by_ending
+    if others and follow.end is End.ENDED and follow.job.get("rc") == "0":
+        return warned(
+            f"{_how_it_ended(follow)} without a training line of its own; others log the training",
+            remedy="did the others end as well? if they go on, this node is not part of them",
+            code="verify.silent",
+        )
     if follow.end in (End.ENDED, End.LOST, End.STOPPED):
         return failed(
             f"{_how_it_ended(follow)} without one iteration{_last_words(follow)}",
