@@ -14,6 +14,7 @@ import socket
 import struct
 import sys
 import time
+import traceback
 
 FACTORS = {
     "all_reduce": lambda n: 2.0 * (n - 1) / n,
@@ -60,12 +61,14 @@ def main(words):
             try:
                 run_rank(options, local)
                 status = 0
-            except Exception as error:  # noqa: BLE001 - a forked rank must tell, then end
+            except (ImportError, OSError, RuntimeError, ValueError) as error:
                 host = socket.gethostname()
                 sys.stderr.write(
                     "%s: Test NCCL failure torch_mesh.py:1 '%s'\n" % (host, one_line(error))
                 )
             finally:
+                if sys.exc_info()[0] is not None:
+                    traceback.print_exc()
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(status)
