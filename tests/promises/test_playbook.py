@@ -29,7 +29,7 @@ def test_each_node_gets_what_the_statistics_say_of_it(operator: Controller) -> N
     operator.bed["n4"].blackhole()
     book = play(operator, "test $(hostname) != n2", "echo >>/root/played")
 
-    done = operator.run({"playbook": book, "timeout": "60s", "gate": "any", "on_fail": "continue"})
+    done = operator.run({"playbook": book, "timeout": "240s", "gate": "any", "on_fail": "continue"})
 
     levels = {n: r["verdict"]["findings"][0]["level"] for n, r in operator.results().items()}
     assert done.code == 0, done.said
