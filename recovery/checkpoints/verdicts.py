@@ -100,7 +100,7 @@ def _trust(choice: Choice, policy: Policy) -> Iterable[Finding]:
         )
     if choice.young_s is not None:
         yield warned(
-            f"step {choice.step} ended {choice.young_s:.0f} s before the outage"
+            f"step {choice.step} ended {max(choice.young_s, 0.0):.0f} s before the outage"
             f" (limit {policy.young_s:.0f} s): its bytes may not have reached the disk",
             remedy="say `deep: true` to read every checksum before the launch",
             code="checkpoint.young",
