@@ -206,7 +206,9 @@ def _next(choice: Choice) -> list[str]:
     if choice.distrusted:
         lines.append("  it was written after the first uncorrectable error: nothing older is sound")
     if choice.young_s is not None:
-        lines.append(f"  it ended {max(choice.young_s, 0.0):.0f} s before the outage: inspect with --deep")
+        lines.append(
+            f"  it ended {max(choice.young_s, 0.0):.0f} s before the outage: inspect with --deep"
+        )
     if choice.path and choice.refused:
         lines.append(f"  keep it from pruning until the resume is verified: {hold(choice.path)}")
     torn = _torn(choice)[:3] if choice.step is not None else []
