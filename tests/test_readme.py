@@ -1,4 +1,4 @@
-"""The commands of the README are commands: every one is understood, those that touch nothing run."""
+"""The commands of the README: each is understood, and those that touch nothing run."""
 
 from __future__ import annotations
 
