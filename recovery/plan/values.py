@@ -36,8 +36,6 @@ def plan_as_values(plan: Plan) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    if type(value) is str:  # most of a plan is names
-        return value
     if isinstance(value, Enum):
         return value.value
     if dataclasses.is_dataclass(value):
@@ -47,7 +45,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return sorted(_plain(one) for one in value)
     if isinstance(value, (list, tuple)):
-        return [one if type(one) is str else _plain(one) for one in value]
+        return [one if type(one) is str else _plain(one) for one in value]  # mostly names
     return value
 
 
