@@ -52,6 +52,7 @@ class StepStory:
     gate: GateDecided | None = None
     notes: list[Noted] = field(default_factory=list)
     files: list[FileKept] = field(default_factory=list)
+    touched: int = 0  # the number of the event that began or ended it last
 
     @property
     def level(self) -> Level | None:
@@ -87,10 +88,12 @@ class RunStory:
     notes: list[Noted] = field(default_factory=list)  # those that belong to no step
     sittings: int = 1
     last_at: float = 0.0
+    n_told: int = 0
 
     def tell(self, event: Event) -> None:
         """Takes in the next event."""
         self.last_at = event.at
+        self.n_told += 1
         self._take(event)
 
     @property
@@ -125,6 +128,7 @@ class RunStory:
             self.steps[event.step] = story
         story.outcome, story.finished_at, story.gate = RUNNING, None, None
         story.attempt, story.deadline_s = event.attempt, event.deadline_s
+        story.touched = self.n_told
         story.waiting = dict.fromkeys(event.nodes)
         story.tried |= story.waiting
 
@@ -169,7 +173,7 @@ class RunStory:
             story = self.steps[event.step] = StepStory(event.step, "", event.at)
         story.outcome, story.finished_at = event.outcome, event.at
         story.verdict, story.values = event.verdict, event.values
-        story.waiting = {}
+        story.waiting, story.touched = {}, self.n_told
 
     @_take.register
     def _(self, event: Asked) -> None:

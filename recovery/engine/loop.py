@@ -12,7 +12,7 @@ from recovery.engine.blast import Blast
 from recovery.engine.conclude import saved_values
 from recovery.engine.ending import RunEnd, end_of
 from recovery.engine.gate import Decision, Ruling, decide
-from recovery.engine.history import DONE, FAILED, NOT_RUN, RUNNING, SKIPPED
+from recovery.engine.history import DONE, FAILED, NOT_RUN, RUNNING, SKIPPED, StepStory
 from recovery.engine.parts import Parts
 from recovery.engine.transporting import Transports
 from recovery.engine.world import Recorder, StepWorld
@@ -122,9 +122,17 @@ class Run:
         story = self.recorder.story.steps.get(step.id)
         if story is None or story.outcome not in (DONE, SKIPPED):
             return False
+        if any(step.id == last.id for last in self.plan.finally_):
+            return step.rerun is Rerun.NEVER or self._came_last(story)
         if step.good_for_s is None or story.finished_at is None:
             return True
         return self.recorder.now - story.finished_at <= step.good_for_s
+
+    def _came_last(self, story: StepStory) -> bool:
+        """Claims that no step was carried out since this one of `finally`: it is up to date."""
+        steps = self.recorder.story.steps
+        known = [steps[one.id] for one in self.plan.steps if one.id in steps]
+        return all(one.touched < story.touched for one in known)
 
     def _variables(self, nodes: tuple[Node, ...]) -> dict[str, Any]:
         story = self.recorder.story

@@ -301,6 +301,31 @@ def test_a_resume_does_not_repeat_finished_steps():
     assert bench.asked("two") == ["n1", "n1", "n2", "n3", "n4"]
 
 
+def test_a_resume_tidies_up_and_reports_again_after_what_it_did():
+    bench = Bench(bad_on("n1", lines={"two"}))
+    steps = (line("a", "one"), line("b", "two"))
+    tidy = line("f", "tidy")
+    once = line("o", "once", effect=Effect.WRITE, rerun=Rerun.NEVER)
+    bench.carry_out(*steps, finally_=[tidy, once])
+    bench.transport.answer = bad_on()
+
+    end = bench.carry_out(*steps, finally_=[tidy, once])
+
+    assert end.exit_code == 0
+    assert bench.asked("tidy") == sorted(ALL + ALL)
+    assert bench.asked("once") == ALL
+
+
+def test_a_resume_that_has_nothing_left_to_do_tidies_up_no_second_time():
+    bench = Bench()
+    steps = (line("a", "one"), line("b", "two"))
+    bench.carry_out(*steps, finally_=[line("f", "tidy")])
+
+    bench.carry_out(*steps, finally_=[line("f", "tidy")])
+
+    assert bench.asked("tidy") == ALL
+
+
 def test_a_resume_asks_again_for_health_evidence_that_expired():
     bench = Bench(bad_on("n1", lines={"two"}))
     steps = (line("a", "one", good_for_s=3600.0), line("b", "two"))
