@@ -12,6 +12,7 @@ from recovery.model.verdict import Finding, Verdict, failed, unknown, verdict, w
 from recovery.reading.bmc import Power, is_asked, parse_power
 from recovery.reading.bmc_words import refused_finding
 
+_ASKED = r"(?<!/)\bchassis\b|power (?:status|on|off)|/Systems/[^/]+/?$|SessionService"
 _CONTENT = re.compile(
     r"^Chassis Power is |^System Power +:|\"PowerState\"|Unable to establish IPMI"
     r"|\"@Message\.ExtendedInfo\"",
@@ -84,7 +85,7 @@ def facts(found: Power) -> Mapping[str, Any]:
 
 def recognises(printed: Printed) -> bool:
     """Claims chassis status, power status and a Redfish system."""
-    return is_asked(printed, r"chassis|power (?:status|on|off)|/Systems/|SessionService", _CONTENT)
+    return is_asked(printed, _ASKED, _CONTENT)
 
 
 POWER = Check(

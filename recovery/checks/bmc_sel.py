@@ -9,9 +9,10 @@ from typing import Any
 
 from recovery.model.check import Check
 from recovery.model.output import Printed
-from recovery.model.verdict import Finding, Level, Verdict, unknown, verdict
+from recovery.model.verdict import Finding, Level, Verdict, unknown, verdict, warned
 from recovery.reading.bmc import is_asked
-from recovery.reading.bmc_sel import SEL_LINE, Sel, SelEvent, parse_sel
+from recovery.reading.bmc_event import SelEvent
+from recovery.reading.bmc_sel import SEL_LINE, Sel, parse_sel
 from recovery.reading.bmc_words import refused_finding
 
 _RULES: tuple[tuple[re.Pattern[str], Level, str], ...] = tuple(
@@ -31,7 +32,7 @@ _RULES: tuple[tuple[re.Pattern[str], Level, str], ...] = tuple(
             "take the node out, replace the memory module named, test memory before it returns",
         ),
         (
-            r"ierr|caterr|mcerr|bus fatal|pci serr|pci perr|fatal nmi|frb\d|machine check",
+            r"kernel panic|ierr|caterr|mcerr|bus fatal|pci [sp]err|fatal nmi|frb\d|machine check",
             Level.FAIL,
             "save the evidence, power cycle; replace the part named when it comes back",
         ),
@@ -71,9 +72,19 @@ def judge(sel: Sel, expected: SelExpect) -> Verdict:
         return verdict([refused_finding(sel.refused, "bmc.sel")], otherwise="")
     found = [f for f in _standing(sel) if f.level is not Level.PASS]
     found += _reach(sel, found=bool(found))
-    n_events = len(sel.events)
-    words = f"{n_events} events, all of them over" if n_events else "the event log is empty"
-    return verdict(found, otherwise=words)
+    return verdict(found, otherwise=_well(sel))
+
+
+def _well(sel: Sel) -> str:
+    if not sel.events:
+        return "the event log is empty"
+    n_oem = sum(_is_oem(event) for event in sel.events)
+    own = f" ({n_oem} of the maker's own, which only its tool can read)" if n_oem else ""
+    return f"{len(sel.events)} events, all of them over{own}"
+
+
+def _is_oem(event: SelEvent) -> bool:
+    return event.sensor.startswith("OEM record")
 
 
 def _standing(sel: Sel) -> Iterator[Finding]:
@@ -103,7 +114,13 @@ def _rule(event: SelEvent) -> tuple[Level, str]:
 def _reach(sel: Sel, *, found: bool) -> Iterator[Finding]:
     if found:
         return
-    if not sel.complete:
+    if sel.events and all(map(_is_oem, sel.events)):
+        yield warned(
+            f"{len(sel.events)} records of the maker's own, which only its tool can read",
+            remedy="read them with the maker's tool or its web page; keep the log as evidence",
+            code="bmc.sel.oem",
+        )
+    elif not sel.complete:
         yield unknown(
             "the log has more pages and they were not read",
             remedy="follow Members@odata.nextLink to the end",

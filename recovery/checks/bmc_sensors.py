@@ -56,7 +56,7 @@ def judge(found: Sensors, ignored: frozenset[str]) -> Verdict:
 
 def _beyond(sensors: list[Sensor]) -> Iterator[Finding]:
     for sensor in sensors:
-        text = f"{sensor.name}: {sensor.said}"
+        text = f"{sensor.name}: {sensor.said}" if sensor.said else sensor.name
         if sensor.status in ("cr", "nr"):
             yield failed(
                 f"{text}, critical",

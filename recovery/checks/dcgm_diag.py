@@ -61,6 +61,7 @@ def _judge(seen: Diagnosis, expected: None) -> Verdict:
     found = _cut(seen)
     for test in seen.tests:
         found += _of_test(test)
+    found += _left_out(seen)
     if not found and not any(_counts(t).get("pass") for t in seen.tests):
         found.append(_nothing_ran())
     if not found and seen.exit_status not in (None, 0):
@@ -111,6 +112,17 @@ def _of_test(test: Test) -> list[Finding]:
         found.append(_failed(test, silent))
     found += _untested(test)
     return found
+
+
+def _left_out(seen: Diagnosis) -> list[Finding]:
+    """A test that names each GPU and names fewer than there are: the others were not tested."""
+    found = []
+    for test in seen.tests:
+        named = {gpu for gpu in test.gpus if gpu is not None}
+        if seen.n_gpus and named and not test.everywhere and len(named) < seen.n_gpus:
+            words = f"{test.name} ran on {len(named)} of {seen.n_gpus} GPUs"
+            found.append(warned(words, remedy=_AGAIN, code="dcgm.diag.left-out"))
+    return found[:1]
 
 
 def _who(gpu: int | None) -> str:

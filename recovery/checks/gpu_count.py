@@ -12,8 +12,8 @@ from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, single, unknown, verdict, warned
 from recovery.reading.agreement import SHARE, agree
 from recovery.reading.smi import claims_any, read_smi
-from recovery.reading.smi_findings import cut_short, of_trouble
-from recovery.reading.smi_words import Snapshot
+from recovery.reading.smi_findings import cut_short, fold_gpus, of_trouble
+from recovery.reading.smi_words import Form, Snapshot
 
 _LOOK = (
     "look for the missing one: lspci -d 10de:, dmesg for Xid 79, the BMC's event log;"
@@ -47,7 +47,7 @@ def _judge(seen: Snapshot, expected: Expected) -> Verdict:
         found.append(_not_counted(seen))
     elif not found:
         found += _compared(n_seen, expected.n_gpus)
-        found += [*_mixed(seen), *_named(seen, expected.name)]
+        found += [*_twice(seen), *_left_out(seen), *_mixed(seen), *_named(seen, expected.name)]
     elif seen.attached is not None:
         # The driver's own count stands even where the descriptions are cut.
         found += _compared(seen.attached, expected.n_gpus)
@@ -75,6 +75,37 @@ def _compared(n_seen: int, n_expected: int | None) -> list[Finding]:
     missing = n_expected - n_seen
     words = f"{n_seen} of {n_expected} GPUs: {missing} missing"
     return [failed(words, remedy=_LOOK, code="gpu.count.missing")]
+
+
+def _twice(seen: Snapshot) -> list[Finding]:
+    """One GPU under two numbers: one is missing, and the count hides it."""
+    labels: dict[str, list[str]] = {}
+    for gpu in seen.gpus:
+        if uuid := gpu.text("uuid"):
+            labels.setdefault(uuid, []).append(gpu.label)
+    return [
+        failed(
+            f"{fold_gpus(same)} have one UUID, {uuid}",
+            remedy="a GPU cannot be listed twice: reload the driver or reboot, then compare with "
+            "lspci -d 10de: and gpu.identity",
+            component=fold_gpus(same),
+            code="gpu.count.twice",
+        )
+        for uuid, same in labels.items()
+        if len(same) > 1
+    ]
+
+
+def _left_out(seen: Snapshot) -> list[Finding]:
+    """The driver numbers its GPUs without a gap: a number that is left out did not answer."""
+    if seen.form is not Form.LIST or seen.picked:
+        return []
+    numbers = {int(gpu.label[3:]) for gpu in seen.gpus if gpu.label[3:].isdigit()}
+    missing = [f"GPU{i}" for i in range(max(numbers, default=0)) if i not in numbers]
+    if not missing:
+        return []
+    words = f"{fold_gpus(missing)} did not answer: the list goes up to GPU{max(numbers)} without it"
+    return [failed(words, remedy=_LOOK, component=fold_gpus(missing), code="gpu.count.missing")]
 
 
 def _mixed(seen: Snapshot) -> list[Finding]:

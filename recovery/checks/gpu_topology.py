@@ -11,7 +11,7 @@ from typing import Any
 from recovery.model.check import Check
 from recovery.model.verdict import Finding, Verdict, failed, single, unknown, verdict, warned
 from recovery.reading.agreement import SHARE, agree
-from recovery.reading.smi_findings import fold_gpus
+from recovery.reading.smi_findings import fold_gpus, of_trouble
 from recovery.reading.topo import looks_like_topology, nearest_nics, read_topology
 from recovery.reading.topo_words import Topology
 
@@ -67,7 +67,7 @@ def _judge(seen: Topology, expected: Expected) -> Verdict:
     if seen.cut:
         words = f"the topology is cut short: {seen.cut}"
         return single(unknown(words, remedy=_AGAIN, code="gpu.topology.cut"))
-    found = [*_count(seen, expected), *_asymmetric(seen)]
+    found = [*map(of_trouble, seen.troubles), *_count(seen, expected), *_asymmetric(seen)]
     if expected.link is not None or expected.matrix is not None:
         found += _against_profile(seen, expected)
     elif not expected.needs_none:

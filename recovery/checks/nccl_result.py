@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
 
 from recovery.model.check import Check, CheckEffect
@@ -66,7 +67,8 @@ def judge_nccl(result: NcclResult, expect: NcclExpect) -> Verdict:
     """Wrong values first, then whether it ran at all, on how many ranks, then how fast."""
     found = [*_wrong_values(result), *_not_run(result), *_ranks(result, expect)]
     if not any(finding.level.blocks for finding in found):
-        found += [*_bandwidth(result, expect), *_left_out(result, expect), *_warnings(result)]
+        found += [*_unchecked(result), *_bandwidth(result, expect), *_left_out(result, expect)]
+        found += _warnings(result)
     row = result.largest
     best = f"{rate_word(row.busbw_gb_per_s)} at {size_word(row.size_bytes)}" if row else ""
     return verdict(found, otherwise=f"{best}, {result.n_ranks} ranks, no wrong value")
@@ -83,7 +85,8 @@ def _wrong_values(result: NcclResult) -> Iterator[Finding]:
 
 
 def _not_run(result: NcclResult) -> Iterator[Finding]:
-    if cause := cause_of(result):
+    cause = cause_of(result)
+    if cause is not None:
         yield failed(cause.finding, remedy=cause.remedy, code=cause.code, component=cause.host)
     elif not result.rows:
         yield unknown(
@@ -91,7 +94,13 @@ def _not_run(result: NcclResult) -> Iterator[Finding]:
             remedy="ask for at least one payload: -b 8G -e 8G",
             code="nccl.no-rows",
         )
-    elif result.exit_status not in (0, None) and not result.n_wrong:
+    else:
+        yield from _unmeasured(result)
+        yield from _ended_badly(result)
+
+
+def _ended_badly(result: NcclResult) -> Iterator[Finding]:
+    if result.exit_status not in (0, None) and not result.n_wrong:
         yield unknown(
             f"a whole result, and yet it ended with status {result.exit_status}",
             remedy="read the end of the output: a rank that did not end (124, 137), or a limit of "
@@ -100,10 +109,36 @@ def _not_run(result: NcclResult) -> Iterator[Finding]:
         )
 
 
+def _unmeasured(result: NcclResult) -> Iterator[Finding]:
+    mean = result.body.mean_busbw_gb_per_s
+    if (mean is None or isfinite(mean)) and all(row.is_measured for row in result.rows):
+        return
+    yield unknown(
+        "the bandwidth is no number (nan or inf): the test's clock or its rows are broken",
+        remedy="run it again with more iterations (-n 50) and a payload of at least 1M",
+        code="nccl.no-number",
+    )
+
+
+def _unchecked(result: NcclResult) -> Iterator[Finding]:
+    if result.rows and not any(row.is_checked for row in result.rows):
+        yield warned(
+            "the values were not checked (N/A): the bandwidth alone proves no sound transport",
+            remedy="run it with the check on (-c 1)",
+            code="nccl.unchecked",
+        )
+
+
 def _ranks(result: NcclResult, expect: NcclExpect) -> Iterator[Finding]:
     wanted = _wanted_ranks(expect)
     ran = result.n_ranks
-    if result.body.copies > 1:
+    if result.body.n_runs > 1 and (ran or 0) > 1:
+        yield unknown(
+            f"{result.body.n_runs} runs stand in one text: which of them is meant?",
+            remedy="keep each run in a file of its own and judge it by itself",
+            code="nccl.several-runs",
+        )
+    elif result.body.copies > 1:
         yield failed(
             f"{result.body.copies} copies of {ran} rank each, no collective: nothing was tested",
             remedy="the binary was built without MPI: build nccl-tests with MPI=1",
@@ -214,8 +249,10 @@ def facts_of_nccl(result: NcclResult) -> Mapping[str, Any]:
         "rows_complete": len(body.rows),
         "complete": body.complete,
         "max_size": largest.size_bytes if largest else None,
-        "busbw_at_max": _rounded(largest.busbw_gb_per_s) if largest else None,
-        "avg_busbw": body.mean_busbw_gb_per_s,
+        "busbw_at_max": _rounded(largest.busbw_gb_per_s)
+        if largest and largest.is_measured
+        else None,
+        "avg_busbw": _number(body.mean_busbw_gb_per_s),
         "wrong_total": result.n_wrong if body.rows else None,
         "wrong_rows": sum(row.n_wrong_directions for row in body.rows),
         "out_of_bounds": body.out_of_bounds,
@@ -228,6 +265,10 @@ def facts_of_nccl(result: NcclResult) -> Mapping[str, Any]:
         "redact": ["env"] if body.has_environment else [],
         **_failure_facts(result),
     }
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None
 
 
 def _rounded(gb_per_s: float) -> float:
@@ -250,6 +291,7 @@ def _failure_facts(result: NcclResult) -> dict[str, Any]:
     return facts
 
 
+_REPORT = re.compile(r"# nThread \d|#\s+size +count +type ")
 # Any program ends so: without more words it says nothing of NCCL, nor of the node.
 _NAMELESS = re.compile(r"\s*(?:Segmentation fault|Bus error)(?: \(core dumped\))?\s*")
 
@@ -260,7 +302,8 @@ def _recognises(printed: Printed) -> bool:
     if printed.command:
         asked = tool_asked(printed.command)
         launched = printed.command.startswith(("mpirun", "mpiexec")) and not asked
-        return "_perf" in printed.command or launched
+        shown = not asked and _REPORT.search(printed.text) is not None  # kubectl logs, cat, srun
+        return "_perf" in printed.command or launched or shown
     said = f"{printed.text}\n{printed.error_text}"
     return not _NAMELESS.fullmatch(said) and looks_like_nccl(said)
 

@@ -15,54 +15,23 @@ from typing import Any
 
 from recovery.model.output import Printed
 from recovery.reading.bmc import NoAnswer, json_body, no_answer, plain, unanswered, words_of
+from recovery.reading.bmc_event import READING, SelEvent
+from recovery.reading.bmc_freeipmi import FREEIPMI, freeipmi_events
 from recovery.reading.plain import ends_with_newline
 
 _ID = re.compile(r"[0-9a-fA-F]{1,4}$")
-_DATE = re.compile(r"(\d\d)/(\d\d)/(\d{4}|\d\d)$")
-_TIME = re.compile(r"(\d\d:\d\d:\d\d)(?: ?(\w+))?$")
-_TYPES = (
-    "Temperature", "Voltage", "Current", "Fan", "Physical Security", "Processor", "Power Supply",
-    "Power Unit", "Cooling Device", "Memory", "Drive Slot / Bay", "Drive Slot", "System Firmwares",
-    "Event Logging Disabled", "Watchdog1", "Watchdog2", "System Event", "Critical Interrupt",
-    "Button", "Module / Board", "Chassis", "Chip Set", "Other FRU", "Cable / Interconnect",
-    "System Boot Initiated", "Boot Error", "OS Boot", "OS Critical Stop", "Slot / Connector",
-    "Slot/Connector", "System ACPI Power State", "Battery", "Version Change", "FRU State", "Entity",
-)  # fmt: skip
-_READING = re.compile(r"Reading (-?\d+(?:\.\d+)?) [<>] Threshold (-?\d+(?:\.\d+)?)")
+# ipmitool 1.8.19 prints dates and times as the language of the one who asks has them.
+_DATE = re.compile(r"(\d{1,4})([/.-])(\d\d)[/.-](\d{4}|\d\d)\.?$")
+_TIME = re.compile(r"(\d\d:\d\d:\d\d)(?: ?([AP]M))?(?: ?(\w+))?$")
+_OEM = re.compile(r"OEM record [0-9a-f]{2}$")
+_PANIC = re.compile(r"Linux kernel panic: ")
 SEL_LINE = re.compile(
-    r"^ *[0-9a-f]{1,4} \| +(?:\d\d/\d\d/\d|Pre-Init)|^[0-9a-f]{1,4},(?:\d\d/\d\d/\d|Pre-Init)"
+    r"^ *[0-9a-f]{1,4} \| +(?:\d\d[/.-]\d\d[/.-]\d|\d{4}-|Pre-Init|OEM record|Linux kernel panic)"
+    r"|^[0-9a-f]{1,4},(?:\d\d[/.-]\d\d[/.-]\d|Pre-Init)"
+    r"|^ID +\| Date +\| Time +\| Name +\| Type "
     r"|SEL has no entries|LogEntryCollection|#LogEntry\.|Could not open device at /dev/ipmi",
     re.MULTILINE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class SelEvent:
-    """One record. ``asserted`` None: the record has no direction (OEM). ``at`` is ISO, as told."""
-
-    id: int | str
-    sensor: str
-    what: str
-    asserted: bool | None = None
-    at: str = ""
-    reading: float | None = None
-    threshold: float | None = None
-    severity: str = ""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """What an event and its end have in common."""
-        return self.sensor, self.what
-
-    @property
-    def words(self) -> str:
-        """Sensor and event for people, without type and direction."""
-        name = next(
-            (self.sensor[len(t) :].strip() for t in _TYPES if self.sensor.startswith(t + " ")), ""
-        )
-        named = name if name and not name.startswith("#") else self.sensor
-        what = re.sub(r" +going (?:high|low)$", "", self.what)
-        return f"{named} {what}".strip() if self.sensor else what
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +66,8 @@ def parse_sel(printed: Printed) -> Sel:
         return Sel()
     lines = printed.text.split("\n")
     events = tuple(e for line in lines if (e := _of_line(line)) is not None)
+    if header := next((line for line in lines if FREEIPMI.match(line)), ""):
+        events = tuple(freeipmi_events(header, lines))
     if not events:
         raise unanswered(printed, "the event log")
     return Sel(events, still=_still(events), cut=cut)
@@ -104,7 +75,13 @@ def parse_sel(printed: Printed) -> Sel:
 
 def _of_line(line: str) -> SelEvent | None:
     cells = [cell.strip() for cell in re.split(r"\||,", line)]
-    if len(cells) < 4 or not _ID.match(cells[0]):
+    if len(cells) < 2 or not _ID.match(cells[0]):
+        return None
+    if _PANIC.match(cells[1]):
+        return SelEvent(int(cells[0], 16), "", cells[1], asserted=True)
+    if _OEM.match(cells[1]):  # without a date: of a range that has none
+        return SelEvent(int(cells[0], 16), cells[1], "")
+    if len(cells) < 4:
         return None
     if cells[1] == "Pre-Init":
         at, rest = "", cells[3:]
@@ -118,7 +95,7 @@ def _of_line(line: str) -> SelEvent | None:
 def _event(number: int, at: str, rest: list[str]) -> SelEvent | None:
     words = {"Asserted": True, "Deasserted": False}
     direction = next((words[cell] for cell in rest if cell in words), None)
-    values = next((m for cell in rest if (m := _READING.search(cell))), None)
+    values = next((m for cell in rest if (m := READING.search(cell))), None)
     return SelEvent(
         number,
         rest[0] if rest else "",
@@ -132,9 +109,23 @@ def _event(number: int, at: str, rest: list[str]) -> SelEvent | None:
 
 def _iso(date: re.Match[str], time: re.Match[str]) -> str:
     """ISO time; ``Z`` only where the BMC says UTC, since its clock may be local."""
-    year = date[3] if len(date[3]) == 4 else f"20{date[3]}"
-    zone = "Z" if time[2] in ("UTC", "GMT") else ""
-    return f"{year}-{date[1]}-{date[2]}T{time[1]}{zone}"
+    zone = "Z" if time[3] in ("UTC", "GMT") else ""
+    clock = time[1]
+    if time[2]:
+        hour = int(clock[:2]) % 12 + (12 if time[2] == "PM" else 0)
+        clock = f"{hour:02}{clock[2:]}"
+    return f"{_day(date)}T{clock}{zone}"
+
+
+def _day(date: re.Match[str]) -> str:
+    """``11/24/26`` is month first, ``24.11.2026`` day first, ``2026-11-24`` year first."""
+    first, mark, second, last = date.groups()
+    if len(first) == 4:
+        return f"{first}-{second}-{last}"
+    year = last if len(last) == 4 else f"20{last}"
+    day_first = mark == "." or int(first) > 12
+    month, day = (second, first) if day_first else (first, second)
+    return f"{year}-{month:0>2}-{day:0>2}"
 
 
 def _still(events: tuple[SelEvent, ...]) -> tuple[SelEvent, ...]:
@@ -187,7 +178,7 @@ def _redfish_events(members: list[Any]) -> Iterator[SelEvent]:
 def _redfish_event(member: Mapping[str, Any]) -> SelEvent:
     number = str(member.get("Id") or "")
     code = words_of(member.get("EntryCode"))
-    back = "Deassert" in code or member.get("Resolved") is True
+    back = "Deassert" in code or member.get("Resolved") is True or _repaired(member)
     return SelEvent(
         int(number) if number.isdecimal() and len(number) < 16 else number,
         "",
@@ -196,6 +187,13 @@ def _redfish_event(member: Mapping[str, Any]) -> SelEvent:
         str(member.get("Created") or ""),
         severity="OK" if back else str(member.get("Severity") or ""),
     )
+
+
+def _repaired(member: Mapping[str, Any]) -> bool:
+    """Claims that the maker's own part of the record says so (HPE's IML)."""
+    oem = member.get("Oem")
+    parts = oem.values() if isinstance(oem, Mapping) else ()
+    return any(isinstance(part, Mapping) and part.get("Repaired") is True for part in parts)
 
 
 _STATE_WORDS = re.compile(

@@ -11,6 +11,7 @@ from typing import Any
 
 from recovery.model.output import Printed
 from recovery.reading.bmc import Sensor, Sensors, json_body, no_answer, plain, unanswered
+from recovery.reading.bmc_freeipmi import FREEIPMI, freeipmi_sensors
 from recovery.reading.plain import ends_with_newline
 
 _STATUS = frozenset({"ok", "nc", "cr", "nr", "ns", "na", "us", "lnc", "lcr", "lnr", "unc", "ucr",
@@ -25,6 +26,7 @@ _READINGS = (
     ("Reading", ""),
 )
 SENSOR_LINE = re.compile(
+    r"^ID +\| Name +\| Type +\|(?! *Event *$)|"
     r"^[^|\n]{1,40}\|[^|\n]*\| *(?:ok|nc|cr|nr|ns|na) *(?:$|\||\r)"
     r"|^[^|\n]{1,40}\|[^|\n]*\|[^|\n]*\| *(?:ok|nc|cr|nr|na|ns|lnc|lcr|lnr|unc|ucr|unr) *\|"
     r"|\"(?:Temperatures|Fans|PowerSupplies)\"|#Sensor\.|#Thermal\.|#Power\.",
@@ -49,7 +51,10 @@ def parse_sensors(printed: Printed) -> Sensors:
         cut = False
     else:
         lines = printed.text.split("\n")
-        found = tuple(s for line in lines if (s := _of_line(line)) is not None)
+        header = next((line for line in lines if FREEIPMI.match(line)), "")
+        rows = freeipmi_sensors(header, lines) if header else ()
+        found = tuple(_sensor(name, status, said) for name, status, said in rows)
+        found = found or tuple(s for line in lines if (s := _of_line(line)) is not None)
         cut = not whole
     if not found:
         raise unanswered(printed, "the sensors")

@@ -16,8 +16,10 @@ from dataclasses import dataclass, field
 from recovery.errors import ParseError
 from recovery.model.output import Printed
 from recovery.reading.asked import tool_asked
+from recovery.reading.ib_counters import has_ib_counters
 from recovery.reading.plain import ends_with_newline, plain_lines
 
+_STATE = re.compile(r"/ports/\d+/(?:phys_)?state:|\bstate:|\bstate ", re.IGNORECASE)
 IB, ETHERNET = "InfiniBand", "Ethernet"
 _ABSENT = re.compile(
     r"Failed to open NETLINK_RDMA socket|Failed to get IB devices list|No IB devices found"
@@ -120,6 +122,8 @@ def parse_ib(printed: Printed) -> IbPorts:
 def is_ib(printed: Printed) -> bool:
     """Claims that the command asks for RDMA ports or, naming no tool, that the text shows them."""
     asked = tool_asked(printed.command)
+    if has_ib_counters(printed.text) and not _STATE.search(printed.text[:262144]):
+        return False
     if asked:
         return asked == "ib"
     if _ABSENT.search(f"{printed.text[:4096]}\n{printed.error_text[:4096]}"):

@@ -50,7 +50,7 @@ _PERFQUERY = {
 _SYSFS = re.compile(
     r"/sys/class/infiniband/([^/]+)/ports/(\d+)/(?:hw_)?counters/([^:/]+):(\d+)\s*$"
 )
-_QUERY_PORT = re.compile(r"# Port counters: (.*?)\s*port (\d+)")
+_QUERY_PORT = re.compile(r"# Port (?:extended )?counters: (.*?)\s*port (\d+)")
 _QUERY_VALUE = re.compile(r"(\w+):\.+(\d+)\s*$")
 _ETHTOOL = re.compile(r"\s+([\w.\[\]: -]+?): (\d+)\s*$")
 
@@ -100,7 +100,11 @@ def parse_ib_counters(printed: Printed) -> Counters:
 def has_ib_counters(text: str) -> bool:
     """Claims that counters of RDMA ports are in the text."""
     head = text[:262144]
-    return bool(re.search(r"^.{0,80}/ports/\d+/(?:hw_)?counters/|# Port counters: ", head, re.M))
+    return bool(
+        re.search(
+            r"^.{0,80}/ports/\d+/(?:hw_)?counters/|# Port (?:extended )?counters: ", head, re.M
+        )
+    )
 
 
 def parse_ethtool(printed: Printed) -> Counters:

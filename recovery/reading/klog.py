@@ -159,6 +159,7 @@ class _Reader:
     n_failed_probes: int | None = None
     refused: str = ""
     loading: set[str] = field(default_factory=set)
+    noticed: bool = False  # a boot, by its mark or by the clock, before its first line came
 
     def take(self, line: Line) -> None:
         if line.boot_mark:
@@ -192,6 +193,7 @@ class _Reader:
     def booted(self, host: str) -> None:
         """Puts aside what this node reported before: a boot resets GPUs, links and memory."""
         self.n_boots += 1
+        self.noticed = True
         self.earlier.update(self.joiner.forget(host))
         self.driver_seen = False
         self.hosts[host] = 0.0
@@ -211,8 +213,9 @@ class _Reader:
 
     def note(self, event: KernelEvent, host: str) -> None:
         if event.kind == "linux":
-            if self.n_kernel_lines > 1 and self.hosts.get(host, 0.0) > 0.0:
+            if not self.noticed and self.n_kernel_lines > 1:
                 self.booted(host)
+            self.noticed = False
             self.from_boot = True
         elif event.kind in ("driver_begins", "driver_loaded"):
             self.driver(event, host)

@@ -145,7 +145,7 @@ HOST_RULES: tuple[Rule, ...] = (
     _rule(
         "nic",
         rf"mlx5_core (?P<dev>{_PCI}):? .*(?:timeout\. Will cause a leak|"
-        r"Port module event\[error\]|High Temperature|insufficient power)",
+        r"Port module event\[error\]|High [Tt]emperature|insufficient power)",
         _worst("warn"),
     ),
     _rule("mce", r"(?:mce: )?(?:\{\d+\})?\[Hardware Error\]: .*(?:severity: (?:fatal|recoverable)"

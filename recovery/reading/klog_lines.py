@@ -22,6 +22,19 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-?]{0,32}[ -/]{0,8}[@-~]|[@-Z\\-_])")
 _DAYS = "Mon|Tue|Wed|Thu|Fri|Sat|Sun"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH = "|".join(_MONTHS)
+_OF_MONTHS = tuple(
+    {name.casefold(), *others.split()}
+    for name, others in zip(
+        _MONTHS,
+        # German, French, Spanish, Italian, Portuguese, Polish, Russian
+        ("ene gen sty янв", "fév fev lut фев", "mär mrz mars mar мар", "avr abr kwi апр",
+         "mai may mag maj мая май", "juin giu cze июн", "juil lug lip июл", "aoû ago sie авг",
+         "set wrz сен", "okt ott out paź окт", "lis ноя", "dez déc dic gru дек"),
+        strict=True,
+    )
+)  # fmt: skip
+# dmesg -T and journalctl write names of days and months in the language of the one who asks.
+_ANY_MONTH = r"(?:[^\W\d_]{3,5}\.?|\d{1,2}月)"
 _ISO = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
 
 _NEXT = rf"\[|<|kern|\d|NVRM: |(?:{_MONTH}) [ \d]\d |(?:{_DAYS}) "
@@ -34,7 +47,7 @@ _COATS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "ctime",
         re.compile(
-            rf"\[(?P<ctime>(?:{_DAYS}) (?:{_MONTH}) +\d{{1,2}} "
+            rf"\[(?P<ctime>[^\W\d_]{{1,5}}\.? {_ANY_MONTH} +\d{{1,2}} "
             r"\d\d:\d\d:\d\d(?:\.\d+)? \d{4})\] ?"
         ),
     ),
@@ -45,7 +58,7 @@ _COATS: tuple[tuple[str, re.Pattern[str]], ...] = (
         "syslog",
         re.compile(
             rf"(?:<\d{{1,3}}>(?:1 )?)?(?P<stamp>"
-            rf"(?:{_MONTH}) [ \d]\d (?:\d{{4}} )?\d\d:\d\d:\d\d(?:\.\d+)?"
+            rf"{_ANY_MONTH} [ \d]\d (?:\d{{4}} )?\d\d:\d\d:\d\d(?:\.\d+)?"
             rf"|(?:(?:{_DAYS}) )?{_ISO}|\d{{9,11}}\.\d{{3,6}})"
             r" (?P<host>[\w.:-]{0,63}[\w.-]) (?P<tag>[\w./@()+-]{1,64})(?:\[\d+\])?:(?: |$)"
         ),
@@ -180,7 +193,7 @@ def _from_json(text: str) -> Line:
 
 
 _PROGRAM = re.compile(
-    rf"(?:(?:{_MONTH}) [ \d]\d \d\d:\d\d:\d\d|{_ISO}) [\w.:-]{{0,63}}[\w.-] "
+    rf"(?:{_ANY_MONTH} [ \d]\d \d\d:\d\d:\d\d|{_ISO}) [\w.:-]{{0,63}}[\w.-] "
     r"(?P<tag>[\w./@()+-]{1,64})(?:\[\d+\])?: ?"
 )
 
@@ -236,7 +249,7 @@ def _iso_seconds(stamp: str) -> float | None:
 
 def _ctime_seconds(stamp: str) -> float | None:
     match = re.fullmatch(
-        rf"\w{{3}} ({_MONTH}) +(\d+) (\d\d):(\d\d):(\d\d)(?:\.(\d+))? (\d{{4}})", stamp
+        rf"\S+ ({_ANY_MONTH}) +(\d+) (\d\d):(\d\d):(\d\d)(?:\.(\d+))? (\d{{4}})", stamp
     )
     if match is None:
         return None
@@ -244,17 +257,30 @@ def _ctime_seconds(stamp: str) -> float | None:
 
 
 def _syslog_seconds(stamp: str) -> float | None:
-    match = re.match(rf"({_MONTH}) +(\d+) (?:(\d{{4}}) )?(\d\d):(\d\d):(\d\d)(?:\.(\d+))?", stamp)
+    match = re.match(
+        rf"({_ANY_MONTH}) +(\d+) (?:(\d{{4}}) )?(\d\d):(\d\d):(\d\d)(?:\.(\d+))?", stamp
+    )
     if match is None:
         return None
     found = _date(int(match[3] or 2024), match[1], match[2], (match[4], match[5], match[6]))
     return None if found is None else found + float(f"0.{match[7] or 0}")
 
 
+def _month_number(month: str) -> int | None:
+    """1 to 12; None for the name in a language that is not known."""
+    if month.endswith("月"):
+        return int(month[:-1])
+    word = month.rstrip(".").casefold()[:3]
+    return next((n for n, words in enumerate(_OF_MONTHS, 1) if word in words), None)
+
+
 def _date(year: int, month: str, day: str, clock: tuple[str, str, str]) -> float | None:
     hour, minute, second = (int(part) for part in clock)
+    number = _month_number(month)
+    if number is None:
+        return None
     try:
-        at = datetime(year, _MONTHS.index(month) + 1, int(day), hour, minute, second, tzinfo=UTC)
+        at = datetime(year, number, int(day), hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
     return at.timestamp()

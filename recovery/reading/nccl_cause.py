@@ -119,6 +119,10 @@ _FAULTS: Mapping[str, Callable[[Fault], tuple[str, str]]] = {
     "nccl": lambda f: (f"NCCL failed on {f.host}: {f.text}", "run it again with NCCL_DEBUG=INFO"),
     "nccl_warn": lambda f: (f"NCCL on {f.host}: {f.text}", "run it again with NCCL_DEBUG=INFO"),
     "watchdog": lambda f: ("the collective hung: watchdog", "test the nodes in pairs"),
+    "ended": lambda f: (
+        f"ended on {f.host} by {f.text}",
+        "give it more time, or look which node hangs: test the nodes in pairs",
+    ),
     "signal": lambda f: (f"a process crashed: {f.text}", _READ_KERNEL_LOG),
 }
 

@@ -16,7 +16,7 @@ class Fault:
     """The first error: its kind, the node that said so, and what it named.
 
     Kinds: ``ib_completion``, ``nccl_cuda``, ``nccl_warn``, ``nccl``, ``cuda``, ``timeout``,
-    ``watchdog``, ``signal``. ``gpu`` is None where several GPUs said the same.
+    ``watchdog``, ``signal``, ``ended``. ``gpu`` is None where several GPUs said the same.
     """
 
     kind: str
@@ -64,6 +64,11 @@ _WATCHDOG = re.compile(r"Watchdog caught collective operation timeout.*?(?P<text
 _SIGNAL = re.compile(
     r"on node (?P<host>\S+) exited on signal \d+ \((?P<text>[^)]*)\)"
     r"|(?P<bare>Segmentation fault|Bus error)"
+)
+_TIME_LIMIT = re.compile(r"(?:STEP|JOB) \S+ ON (?P<host>\S+) CANCELLED AT \S+ DUE TO TIME LIMIT")
+_TASK = re.compile(
+    r"^srun: error: (?P<host>[^\s:]+): tasks? [\d,-]+: "
+    r"(?P<text>Killed|Terminated|Aborted|Out Of Memory|Bus error|Segmentation fault)"
 )
 
 
@@ -134,12 +139,22 @@ def _signal(line: str) -> Fault | None:
     return Fault(kind="signal", host=match["host"] or "", text=match["text"] or match["bare"])
 
 
+def _ended(line: str) -> Fault | None:
+    if match := _TIME_LIMIT.search(line):
+        return Fault(kind="ended", host=match["host"], text="the scheduler's time limit")
+    match = _TASK.search(line)
+    if match is None:
+        return None
+    return Fault(kind="signal", host=match["host"], text=f"{match['text']} on {match['host']}")
+
+
 _READERS: tuple[Callable[[str], Fault | None], ...] = (
     _warning,
     _test_failure,
     _timeout,
     _watchdog,
     _signal,
+    _ended,
 )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from typing import Any
 
 from recovery.errors import ParseError
@@ -134,4 +135,4 @@ def _number(value: Any) -> float | None:
 
 def _whole_number(value: Any) -> int | None:
     number = _number(value)
-    return None if number is None else int(number)
+    return int(number) if number is not None and isfinite(number) else None

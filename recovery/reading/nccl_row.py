@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,16 @@ class Row:
         return (self.wrong or 0.0) + (self.in_place_wrong or 0.0)
 
     @property
+    def is_measured(self) -> bool:
+        """Claims that its numbers are numbers: no ``nan``, no ``inf``."""
+        return all(map(isfinite, (self.time_us, self.algbw_gb_per_s, self.busbw_gb_per_s)))
+
+    @property
+    def is_checked(self) -> bool:
+        """Claims that values were compared, in either direction or as a maximal difference."""
+        return any(n is not None for n in (self.wrong, self.in_place_wrong, self.max_error))
+
+    @property
     def n_wrong_directions(self) -> int:
         """How many of the two directions had wrong elements."""
         return sum(1 for n in (self.wrong, self.in_place_wrong) if n)
@@ -48,7 +59,7 @@ class Body:
     """The report itself, without failures: rows, ranks, closing summary.
 
     ``started`` claims that nccl-tests printed anything of its own. ``started_size_bytes`` is the
-    payload of a row that began and never ended.
+    payload of a row that began and never ended. ``n_runs`` above 1: they stand one behind another.
     """
 
     started: bool = False
@@ -56,6 +67,7 @@ class Body:
     devices: tuple[Device, ...] = ()
     n_ranks: int | None = None
     copies: int = 1
+    n_runs: int = 1
     rows: tuple[Row, ...] = ()
     started_size_bytes: int | None = None
     out_of_bounds: int | None = None

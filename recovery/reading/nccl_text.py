@@ -18,7 +18,15 @@ from recovery.reading.nccl_row import Body, Device, Row
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # "Sun Nov 29 04:20:10 2026[1,0]<stdout>:text", and "[job@1,0]<stdout>: text" of Open MPI 5
 _TAG = re.compile(r"^[^\[\]<>]{0,40}\[[^\]\s]*\d+,\d+\]<std\w+>: ?")
-_SRUN_LABEL = re.compile(r"^\s*\d+: ")
+# srun --label; pods of kubectl logs --prefix; stamps of kubectl logs --timestamps
+_COATS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"^\s*\d+: ",
+        r"^\[(?:pod/)?[\w.-]{1,80}/[\w.-]{1,80}\] ?",
+        r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) ?",
+    )
+)
 _RANK = re.compile(
     r"^#\s+Rank\s+(?P<rank>\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(?P<host>\S+)"
     r"\s+device\s+(?P<device>\d+)\s+\[[^\]]*\]\s*(?P<model>.*)$"
@@ -36,11 +44,12 @@ _NEW_LAYOUT = (
 
 
 def plain_lines(text: str) -> tuple[str, ...]:
-    """Lines without colour, carriage returns, and the prefixes of mpirun and srun."""
+    """Lines without colour, carriage returns, and the prefixes of mpirun, srun and kubectl."""
     lines = [_TAG.sub("", line) for line in _ANSI.sub("", text).replace("\r", "").split("\n")]
-    filled = [line for line in lines if line.strip()]
-    if filled and all(_SRUN_LABEL.match(line) for line in filled):
-        return tuple(_SRUN_LABEL.sub("", line) for line in lines)
+    for coat in _COATS:
+        filled = [line for line in lines if line.strip()]
+        if filled and all(coat.match(line) for line in filled):
+            lines = [coat.sub("", line) for line in lines]
     return tuple(lines)
 
 
@@ -67,6 +76,7 @@ class _Reading:
     started_size_bytes: int | None = None
     bounds: list[int] = field(default_factory=list)
     means: list[float] = field(default_factory=list)
+    n_further: int = 0  # runs that began after another had ended
     reduced_max_bytes: int | None = None
 
     def take(self, line: str) -> None:
@@ -83,6 +93,7 @@ class _Reading:
     def _take_comment(self, line: str) -> None:
         if line.startswith("# nThread"):
             self.headers += 1
+            self.n_further += bool(self.means)
         elif match := _RANK.match(line):
             self.devices.append(
                 Device(int(match["rank"]), match["host"], int(match["device"]), match["model"])
@@ -116,6 +127,7 @@ def read_body(lines: Sequence[str]) -> Body:
         devices=tuple(reading.devices),
         n_ranks=len({device.rank for device in reading.devices}) or None,
         copies=copies,
+        n_runs=1 + reading.n_further,
         rows=_one_copy(reading.rows, copies),
         started_size_bytes=reading.started_size_bytes,
         out_of_bounds=max(reading.bounds, default=None),

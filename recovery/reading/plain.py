@@ -26,9 +26,18 @@ _PREFIXES = (
     re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)(?P<who>)"),
     # srun --label
     re.compile(r"^ {0,4}(?P<who>\d{1,5}):"),
-    # pdsh, clush, kubectl --prefix: only when every line bears the same one
-    re.compile(r"^(?P<who>\[?[A-Za-z][\w./-]{0,80}\]?):(?= )"),
+    # kubectl logs --prefix
+    re.compile(r"^\[(?P<who>(?:pod/)?[\w.-]{1,80}/[\w.-]{1,80})\](?= )"),
+    # pdsh, clush: only when every line bears one
+    re.compile(r"^(?P<who>\[?[A-Za-z][\w./-]{0,80}\]?):(?= |$)"),
 )
+# clush -b and dshbak put the node's name between rules, Ansible its own line, before the answer.
+_HEADS = (
+    re.compile(r"^-{3,}\n(?P<who>[A-Za-z][\w.,\[\]-]{0,200})(?: \(\d+\))?\n-{3,}\n", re.MULTILINE),
+    re.compile(r"^(?P<who>[\w.-]{1,80}) \| [A-Z]+!?(?: \| rc=-?\d+ >>| => \{)?\n", re.MULTILINE),
+)
+# Parts of one node that tools number as people number nodes.
+_PARTS = re.compile(r"(?:GPU|NIC|CPU|NUMA|Link|rank|Rank|mlx\d?|nvme|sd|eth|ib|dev)[-_]?\d")
 _WORDS = frozenset({"Error", "Warning", "WARNING", "ERROR", "Legend", "NVML"})
 _LONGEST = 1500
 MAX_CHARACTERS = 32 * 1024 * 1024
@@ -46,8 +55,29 @@ def plain_lines(text: str) -> tuple[str, ...]:
             remedy="capture the command's output alone",
         )
     clean = _CONTROL.sub("", _ESCAPE.sub("", text.lstrip("\ufeff").replace("\r\n", "\n")))
-    lines = [_last_overwrite(line) for line in clean.split("\n")]
+    lines = [_last_overwrite(line) for line in _without_head(clean).split("\n")]
     return tuple(_without_prefix(lines))
+
+
+def _without_head(text: str) -> str:
+    """The text behind the line or lines in which a fan-out tool names its node."""
+    start = text.lstrip("\n")
+    for pattern in _HEADS:
+        head = pattern.match(start)
+        if head is None:
+            continue
+        others = {match["who"] for match in pattern.finditer(start)}
+        if len(others) > 1:
+            raise _mixed(len(others))
+        return start[head.end() :]
+    return text
+
+
+def _mixed(n_nodes: int) -> ParseError:
+    return ParseError(
+        f"the output of {n_nodes} ranks or nodes is mixed in one text",
+        remedy="split it by node and judge the output of each node by itself",
+    )
 
 
 def short_lines(lines: tuple[str, ...]) -> tuple[str, ...]:
@@ -73,13 +103,10 @@ def _without_prefix(lines: list[str]) -> list[str]:
         if any(match is None for match in found):
             continue
         who = {match["who"] for match in found if match is not None}
-        if pattern is _PREFIXES[-1] and not _is_host(who, len(full)):
+        if pattern is _PREFIXES[-1] and not _are_hosts(who, len(full)):
             continue
         if len(who) > 1:
-            raise ParseError(
-                f"the output of {len(who)} ranks or nodes is mixed in one text",
-                remedy="judge the output of each node by itself",
-            )
+            raise _mixed(len(who))
         bare = [pattern.sub("", line, count=1) for line in lines]
         # The blank behind a prefix is the prefix's own where all lines have it.
         n_blanks = int(all(line[:1] in ("", " ") for line in bare))
@@ -87,5 +114,10 @@ def _without_prefix(lines: list[str]) -> list[str]:
     return lines
 
 
-def _is_host(who: set[str], n_lines: int) -> bool:
-    return len(who) == 1 and n_lines > 1 and not who & _WORDS
+def _are_hosts(who: set[str], n_lines: int) -> bool:
+    """One name before all lines, or a few that differ in their numbers only: nodes of a cluster."""
+    if len(who) == 1:
+        return n_lines > 1 and not who & _WORDS
+    alike = {re.sub(r"\d+", "#", name) for name in who}
+    numbered = len(alike) == 1 and "#" in next(iter(alike))
+    return numbered and n_lines >= 2 * len(who) and not any(map(_PARTS.match, who))

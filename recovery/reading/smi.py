@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from recovery.errors import ParseError
 from recovery.model.output import Printed
-from recovery.reading.asked import tool_asked
+from recovery.reading.asked import is_filtered, tool_asked
 from recovery.reading.nvlink_errors import is_nvlink_errors
 from recovery.reading.plain import ends_with_newline, plain_lines, short_lines
 from recovery.reading.smi_csv import looks_like_csv, read_csv
@@ -22,6 +22,7 @@ from recovery.reading.smi_xml import looks_like_xml, read_xml
 
 _LONGEST_ERROR = 12
 _MOST_KEPT = 2_000_000  # characters of one text in the memory of answers
+_PICKS = re.compile(r"\s(?:-i|--id)[ =]")
 _OTHER = re.compile(
     r"nvidia-smi\s+(topo|dmon|pmon|mig|vgpu|drain|c2c|clocks|nvlink\s+(-e|--errorcounters))\b"
 )
@@ -71,7 +72,13 @@ def _read(printed: Printed) -> Snapshot:
         body = Snapshot(form=Form.ERROR)
     # The status of a pipeline is its last command's, which says nothing of nvidia-smi.
     status = None if "|" in printed.command else printed.exit_status
-    return replace(body, troubles=troubles, nvml=nvml_version(lines), exit_status=status)
+    return replace(
+        body,
+        troubles=troubles,
+        nvml=nvml_version(lines),
+        exit_status=status,
+        picked=_PICKS.search(printed.command) is not None or is_filtered(printed.command),
+    )
 
 
 def _body(

@@ -80,6 +80,16 @@ def _why_cut(
 ) -> str:
     if any(match[3] is None or not _whole_uuid(match[3]) for match, _ in blocks):
         return "a GPU's line ends before its UUID"
+    return _twice(blocks) or _end_cut(lines, gpus, whole_end=whole_end)
+
+
+def _twice(blocks: Sequence[tuple[re.Match[str], list[str]]]) -> str:
+    indices = [match[1] for match, _ in blocks]
+    again = next((i for i in indices if indices.count(i) > 1), "")
+    return f"GPU {again} is listed twice: several nodes or runs in one text" if again else ""
+
+
+def _end_cut(lines: Sequence[str], gpus: Sequence[Gpu], *, whole_end: bool) -> str:
     last = next((line for line in reversed(lines) if line.strip()), "").strip()
     link = _LINK.match(f" {last}")
     if link and not (_SPEED.match(link[2]) or (link[2].startswith("<") and link[2].endswith(">"))):

@@ -98,6 +98,7 @@ class Snapshot:
     troubles: tuple[Trouble, ...] = ()
     cut: str = ""
     exit_status: int | None = None
+    picked: bool = False  # the command asked for some GPUs only
 
     @property
     def n_gpus(self) -> int | None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from recovery.errors import ParseError
 from recovery.model.output import Printed
 from recovery.reading.asked import tool_asked
 from recovery.reading.plain import ends_with_newline, plain_lines, short_lines
+from recovery.reading.smi_errors import find_troubles
 from recovery.reading.topo_rocm import looks_like_rocm, read_rocm
 from recovery.reading.topo_words import Topology
 
@@ -29,6 +30,7 @@ _WORD = re.compile(r"^\s*(X|SYS|SOC|NODE|PHB|PXB|PIX|PSB|NV#)\s+= ")
 _TITLES = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 _NEAR = {"PIX": 0, "PXB": 1, "PHB": 2}
 _LAST_WORD = "NV#"
+_PCIE_ONLY = re.compile(r"\btopo\s+(?:.*\s)?-(?:mp|p2p)\b")
 
 
 @dataclass(slots=True)
@@ -67,9 +69,17 @@ def read_topology(printed: Printed) -> Topology:
     start = _header_at(lines)
     if start is None:
         raise _no_matrix(printed, lines)
+    further = _header_at(lines[start + 1 :])
+    if further is not None:
+        lines = lines[: start + 1 + further]
     parts = _split(lines[start:])
     parts.whole_end = ends_with_newline(printed.text)
-    return _topology(parts, timed_out=printed.exit_status in (124, 137, 143))
+    found = _topology(parts, timed_out=printed.exit_status in (124, 137, 143))
+    if further is not None:
+        found = replace(found, cut="a second matrix follows: several nodes or runs in one text")
+    elif _PCIE_ONLY.search(printed.command):
+        found = replace(found, cut="-mp and -p2p leave the NVLinks out: ask with -m")
+    return replace(found, troubles=find_troubles((*plain_lines(printed.error_text), *lines)))
 
 
 def _lines_or_none(text: str) -> tuple[str, ...] | None:

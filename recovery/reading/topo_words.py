@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from recovery.reading.smi_errors import Trouble
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topology:
@@ -12,7 +14,7 @@ class Topology:
 
     ``links`` maps (row, column) to the printed word. Affinities are None where the tool has no
     such column, and None for a GPU where it prints none. ``weights``, ``hops`` and ``numa`` are
-    rocm-smi's.
+    rocm-smi's. ``troubles`` are error lines of the tool beside the matrix.
     """
 
     gpus: tuple[str, ...]
@@ -29,6 +31,7 @@ class Topology:
     weights: Mapping[tuple[str, str], str] | None = None
     hops: Mapping[tuple[str, str], str] | None = None
     numa: Mapping[str, int | None] | None = None
+    troubles: tuple[Trouble, ...] = ()
 
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """Every pair of GPUs once, in the order of the matrix."""

@@ -20,6 +20,10 @@ _RESUME = "resume from the last complete checkpoint"
 CAUSES = {
     "time_limit": Cause("the scheduler's time limit was reached", f"queue it again and {_RESUME}"),
     "preempted": Cause("the scheduler preempted it", f"queue it again and {_RESUME}"),
+    "evicted": Cause(
+        "Kubernetes evicted the pod: its node ran short of memory or disk",
+        "`kubectl describe node`; give the pod requests that fit what it uses, then resume",
+    ),
     "cancelled": Cause("the job was cancelled", "ask who cancelled it before starting it again"),
     "interrupted": Cause("somebody interrupted it from the keyboard", _RESUME),
     "node_failure": Cause("the scheduler lost a node", "look at the node's BMC and kernel log"),
@@ -175,7 +179,7 @@ def _behind(errors: list[TrainError]) -> int | None:
             last[error.rank] = min(waits_for, last.get(error.rank, waits_for))
     lowest = min(last.values(), default=0)
     at_lowest = [rank for rank, seq in last.items() if seq == lowest]
-    return at_lowest[0] if len(last) > 1 and len(at_lowest) == 1 and len(last) > 2 else None
+    return at_lowest[0] if len(last) > 1 and len(at_lowest) == 1 else None
 
 
 def silent_ranks(errors: Iterable[TrainError], world_size: int) -> list[int]:

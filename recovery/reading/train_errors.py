@@ -185,6 +185,7 @@ _RULES = (
         r"[Dd]etected \d+ oom[_-]kill event|cgroup out-of-memory handler|\bOOMKilled\b"
         r"|oom-kill event\(s\)",
     ),
+    _rule("evicted", r"node was low on resource: (?P<resource>[\w-]+)|\bEvicted\b", _groups),
     _rule("cancelled", r"\*\*\* (?:JOB|STEP) (?P<job>\d+)\S* ON \S+ CANCELLED AT ", _groups),
     # the GPU
     _rule(
@@ -199,7 +200,7 @@ _RULES = (
     ),
     _rule(
         "cuda_oom",
-        r"(?:CUDA|HIP) out of memory|CUBLAS_STATUS_ALLOC_FAILED"
+        r"(?:CUDA|HIP) out of memory|CUBLAS_STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED: Out of memory"
         r"|Cuda failure (?:\d+ )?'out of memory'",
         _oom,
     ),
@@ -220,7 +221,9 @@ _RULES = (
         "cuda_error",
         r"CUDA error: (?P<message>unspecified launch failure|illegal instruction"
         r"|hardware stack error|unknown error|invalid program counter"
-        r"|an illegal instruction.*|the launch timed out.*)",
+        r"|an illegal instruction.*|the launch timed out.*"
+        r"|CUDA-capable device.*busy or unavailable|CUBLAS_STATUS_\w+|CUDNN_STATUS_\w+"
+        r"|operation not permitted.*|system not yet initialized)",
         _groups,
     ),
     # the network
@@ -264,7 +267,8 @@ _RULES = (
     _rule(
         "connection_lost",
         r"[Cc]onnection (?:reset|closed) by (?:remote )?peer|TCPStore.*(?:Broken pipe"
-        r"|failed)|RendezvousConnectionError|recvValue failed|Broken pipe",
+        r"|failed)|RendezvousConnectionError|recvValue failed|Broken pipe"
+        r"|client socket has timed out|TCPStore\(.*timed out",
     ),
     # the loader, the file system, the checkpoint
     _rule(
@@ -317,7 +321,11 @@ _RULES = (
         "child_failed",
         r"ChildFailedError|failed \(exitcode: |terminate called after|^\s*what\(\): ",
     ),
-    _rule("task_exit", r"^srun: error: \S+: tasks? |mpirun noticed that process|exited on signal"),
+    _rule(
+        "task_exit",
+        r"^srun: error: \S+: tasks? |mpirun noticed that process|exited on signal"
+        r"|exits with return code = -?[1-9]",
+    ),
 )
 # A line without one of these words is no error: most lines of a log, and 40 searches are saved.
 _WORDS = (
@@ -329,7 +337,7 @@ _WORDS = (
     "terminate", "what():", "asks ", "task ", "exited", "bus", "ALLOC_FAILED", "capable", "Stale",
     "ncclRemote", "ncclSystem", "ncclInternal", "ncclUnhandled", "unhandled", "remote", "launch",
     "UnpicklingError", "OOM", "illegal", "misaligned", "SIG", "connected", "PREEMPTION", "assert",
-    "Exit", "Warning", "uncorrectable", "ECC_",
+    "Exit", "Warning", "uncorrectable", "ECC_", "exits", "low on", "Evicted", "EXHAUSTED",
 )  # fmt: skip
 _EXCEPTION = re.compile(
     r"(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Warning)): ?(?P<message>.*)"

@@ -68,7 +68,9 @@ def answers() -> dict[str, str]:
     for name, (kind, wanted) in _KEPT.items():
         text = next(case.raw.decode() for case in kept(kind) if case.id == wanted)
         found[passive[name].command] = text
-    found["nvidia-smi -q"] = query([_GPU] * 8)
+    found["nvidia-smi -q"] = query(
+        [{**_GPU, "GPU UUID": f"GPU-0000000{i}-1111-2222-3333-444455556666"} for i in range(8)]
+    )
     return found
 
 

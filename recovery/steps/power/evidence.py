@@ -13,7 +13,8 @@ from recovery.model.output import Output, Printed
 from recovery.model.ports import World
 from recovery.model.result import Kept
 from recovery.model.verdict import Finding, warned
-from recovery.reading.bmc_sel import SelEvent, parse_sel
+from recovery.reading.bmc_event import SelEvent
+from recovery.reading.bmc_sel import parse_sel
 
 _NAMES = {BmcAsk.SEL: "bmc-sel", BmcAsk.SENSORS: "bmc-sensors"}
 _LOST = re.compile(r"\bAC lost\b|power input .*\blost\b|\binput lost\b", re.IGNORECASE)
