@@ -110,6 +110,15 @@ def _uncounted(seen: Snapshot) -> list[Finding]:
                 code="gpu.ecc.unread",
             )
         )
+    untold = [gpu.label for gpu in seen.gpus if _tells_only_corrected(gpu)]
+    if untold:
+        found.append(
+            unknown(
+                f"{fold_gpus(untold)}: the uncorrectable errors are not in the text",
+                remedy="ask again with nvidia-smi -q and keep the whole output",
+                code="gpu.ecc.not-told",
+            )
+        )
     silent = [g.label for g in seen.gpus if g.label not in unread and _counts_nothing(g)]
     if silent and len(silent) + len(unread) < len(seen.gpus):
         found.append(
@@ -126,6 +135,11 @@ def _is_unread(gpu: Gpu) -> bool:
     values = [v for name, v in gpu.values.items() if name.startswith("ecc.errors.uncorrected")]
     denied = any("permission" in value.lower() for value in values)
     return denied or any(cell.is_failed(value) for value in values)
+
+
+def _tells_only_corrected(gpu: Gpu) -> bool:
+    kinds = {name.split(".")[2] for name in gpu.values if name.startswith("ecc.errors.")}
+    return kinds == {"corrected"}
 
 
 def _counts_nothing(gpu: Gpu) -> bool:

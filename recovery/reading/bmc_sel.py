@@ -23,6 +23,7 @@ _ID = re.compile(r"[0-9a-fA-F]{1,4}$")
 # ipmitool 1.8.19 prints dates and times as the language of the one who asks has them.
 _DATE = re.compile(r"(\d{1,4})([/.-])(\d\d)[/.-](\d{4}|\d\d)\.?$")
 _TIME = re.compile(r"(\d\d:\d\d:\d\d)(?: ?([AP]M))?(?: ?(\w+))?$")
+_IN_BRACKETS = re.compile(r"\([^()]{0,200}\)")
 _OEM = re.compile(r"OEM record [0-9a-f]{2}$")
 _PANIC = re.compile(r"Linux kernel panic: ")
 SEL_LINE = re.compile(
@@ -74,6 +75,8 @@ def parse_sel(printed: Printed) -> Sel:
 
 
 def _of_line(line: str) -> SelEvent | None:
+    # Some makers' own part of an event has the mark of a column in its brackets.
+    line = _IN_BRACKETS.sub(lambda m: m[0].replace("|", "/"), line)
     cells = [cell.strip() for cell in re.split(r"\||,", line)]
     if len(cells) < 2 or not _ID.match(cells[0]):
         return None

@@ -122,10 +122,10 @@ def _test(test: Mapping[str, Any]) -> Test:
             gpus[position] = "Not Run"
             continue
         result = _mapping(entry)
-        gpu = _gpu(result)
-        gpus[gpu] = str(result.get("status") or "Unknown")
-        for complaint in _complaints(name, gpu, result):
-            complaints[(gpu, complaint.message)] = complaint
+        for gpu in _gpus(result):
+            gpus[gpu] = str(result.get("status") or "Unknown")
+            for complaint in _complaints(name, gpu, result):
+                complaints[(gpu, complaint.message)] = complaint
     summary = _mapping(test.get("test_summary"))
     told = {complaint.message for complaint in complaints.values()}
     for complaint in _complaints(name, None, summary):
@@ -133,6 +133,12 @@ def _test(test: Mapping[str, Any]) -> Test:
             complaints[(None, complaint.message)] = complaint
     status = str(summary.get("status") or "") or _overall(gpus)
     return Test(name, status, gpus, tuple(complaints.values()))
+
+
+def _gpus(result: Mapping[str, Any]) -> tuple[int | None, ...]:
+    """The GPUs that a result is about; the plugin host's own JSON names several in one text."""
+    named = re.findall(r"\d{1,4}", str(result.get("gpu_ids", "")))[:256]
+    return tuple(map(int, named)) or (_gpu(result),)
 
 
 def _gpu(result: Mapping[str, Any]) -> int | None:

@@ -3,6 +3,9 @@
 import re
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from recovery.cli.checks import COMMAND
 from recovery.model.check import Check
 from recovery.registry import collect
 
@@ -15,6 +18,12 @@ def test_the_table_names_every_check_of_the_shelf():
     rows = {m[1] for m in re.finditer(r"^\| ([a-z][\w.-]+) \| [A-Z]", CHECKS, re.MULTILINE)}
 
     assert rows == set(collect("recovery.checks", Check)), "recover checks --markdown"
+
+
+def test_the_table_is_what_the_command_prints():
+    printed = CliRunner().invoke(COMMAND, ["--markdown"], catch_exceptions=False)
+
+    assert printed.output.strip() in CHECKS, "replace the table by `recover checks --markdown`"
 
 
 def test_there_is_a_mark_for_each_of_the_sixty_features():
