@@ -71,10 +71,46 @@ def pick(package: str, kind: type[T], name: str) -> T:
     return everything[name]
 
 
+class Shelf(Mapping[str, T]):
+    """The extensions of a shelf by name, each imported when it is asked for.
+
+    ``one_each``: every module holds one extension, called as the module is, so that their names
+    cost no import.
+    """
+
+    def __init__(self, package: str, kind: type[T], *, one_each: bool = False) -> None:
+        self._package, self._kind, self._one_each = package, kind, one_each
+        self._found: dict[str, T] = {}
+
+    def __getitem__(self, name: str) -> T:
+        """The one called so, or `KeyError`."""
+        if name not in self._found:
+            try:
+                self._found[name] = pick(self._package, self._kind, name)
+            except RegistryError as error:
+                raise KeyError(name) from error
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """All names, sorted."""
+        if not self._one_each:
+            return iter(collect(self._package, self._kind))
+        added = (str(getattr(v, "name")) for _, v in _plugged_in(self._package, self._kind))  # noqa: B009 - as in `collect`
+        return iter(sorted({*module_names(self._package), *added}))
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return sum(1 for _ in self)
+
+
 def _constants(package: str, kind: type[T]) -> Iterator[tuple[str, T]]:
     for module in module_names(package):
         for value in _of_module(import_module(f"{package}.{module}"), kind):
             yield f"{package}.{module}", value
+    yield from _plugged_in(package, kind)
+
+
+def _plugged_in(package: str, kind: type[T]) -> Iterator[tuple[str, T]]:
     for entry in entry_points(group=package.replace("recovery.", "recover.")):
         for value in _of_module(entry.load(), kind):
             yield entry.value, value

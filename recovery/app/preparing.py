@@ -8,7 +8,7 @@ import secrets
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from recovery.model.inventory import Inventory
 from recovery.model.kind import Verb
 from recovery.model.node import Node
 from recovery.model.runbook import Plan
-from recovery.registry import collect, module_names, pick
+from recovery.registry import Shelf, module_names, pick
 
 AnyVerb = Verb[Any]
 
@@ -55,8 +55,8 @@ def profile(name: str | None) -> inventories.Profile | None:
 
 @functools.cache
 def verbs() -> Mapping[str, AnyVerb]:
-    """All verbs of the runbook language."""
-    return collect("recovery.steps", Verb)
+    """All verbs of the runbook language, each imported when a runbook names it."""
+    return Shelf("recovery.steps", Verb, one_each=True)
 
 
 def check(name: str) -> Check[Any, Any]:
@@ -69,9 +69,9 @@ def check(name: str) -> Check[Any, Any]:
 
 
 @functools.cache
-def check_names() -> tuple[str, ...]:
-    """Names of all checks."""
-    return tuple(collect("recovery.checks", Check))
+def check_names() -> Collection[str]:
+    """Names of all checks; asking for one imports that one alone."""
+    return Shelf("recovery.checks", Check)
 
 
 def check_modules() -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from recovery.app.notifying import About, Herald, sender
 from recovery.app.outside import drain
 from recovery.app.playbooks import run_playbook
 from recovery.app.preparing import Prepared
-from recovery.app.reporting import render, write_reports
+from recovery.app.reporting import Reporter
 from recovery.app.secrecy import people_of, resolved, secret_values
 from recovery.app.stories import stories_of
 from recovery.engine.blast import disrupted
@@ -82,6 +82,7 @@ def start(prepared: Prepared, options: RunOptions) -> tuple[str, RunEnd]:
             clock,
             folder,
             RunStory(),
+            Reporter(folder),
         )
         started = RunStarted(
             at=clock.now(),
@@ -131,6 +132,7 @@ def resume(name: str, options: RunOptions) -> tuple[str, RunEnd]:
             clock,
             folder,
             story,
+            Reporter(folder),
         )
         resumed = RunResumed(at=clock.now(), owner=_owner(folder.run, clock).words)
         return folder.run, sitting.carry_out(resumed)
@@ -160,6 +162,7 @@ class _Sitting:
     clock: RealClock
     folder: RunFolder
     story: RunStory
+    reporter: Reporter
     reported: list[str] = field(default_factory=list)
 
     def carry_out(self, first: Event) -> RunEnd:
@@ -181,7 +184,7 @@ class _Sitting:
             )
             end = run.carry_out()
             # A report step cannot know the end of its own run: write its files once more.
-            write_reports(self.folder, tuple(dict.fromkeys(self.reported)))
+            self.reporter.write(tuple(dict.fromkeys(self.reported)))
             self._publish(recorder)
             return end
         finally:
@@ -215,7 +218,7 @@ class _Sitting:
         variables, plan = self.prepared.inventory.variables, self.plan
         if self.options.probe or not metrics.is_wanted(variables):
             return
-        text = render(self.folder, metrics.REPORT)
+        text = self.reporter.render(metrics.REPORT)
         for line in metrics.publish(variables, text, plan.cluster, plan.runbook):
             self._noted(recorder, line)
 
@@ -268,7 +271,7 @@ class _Sitting:
 
     def _report(self, formats: tuple[str, ...]) -> tuple[str, ...]:
         self.reported.extend(formats)
-        return write_reports(self.folder, formats)
+        return self.reporter.write(formats)
 
 
 def _bring_up(prepared: Prepared) -> None:
