@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from recovery.model.check import Check
+from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, single, unknown, verdict, warned
 from recovery.reading.expecting import word
 from recovery.reading.smi_findings import fold_gpus
-from recovery.reading.topo import read_topology
+from recovery.reading.topo import looks_like_topology, read_topology
 from recovery.reading.topo_words import Topology
 
+_HCA = re.compile(r"GPU0\b.*\s(?:NIC0|\w*mlx\d_\w+)\s")
 _NEARNESS = {"PIX": 0, "PXB": 1, "PHB": 2, "NODE": 3, "SYS": 4}
 _MOVED = (
     "is the HCA in its slot and trained (lspci -vv, ibstat)? Are ACS and the BIOS settings those of"
@@ -129,6 +132,11 @@ def _facts(seen: Topology) -> Mapping[str, Any]:
     return {"nearest_hca": {gpu: names[0] for gpu, (_, names) in _nearest(seen).items()}}
 
 
+def _recognises(printed: Printed) -> bool:
+    """Claims a topology with HCAs in it: cards without them answer `topo -m` rightly."""
+    return _HCA.search(printed.text[:65536]) is not None and looks_like_topology(printed)
+
+
 GPU_AFFINITY = Check(
     name="gpu.affinity",
     question="Has every GPU its own HCA behind the same PCIe switch?",
@@ -138,7 +146,7 @@ GPU_AFFINITY = Check(
     judge=_judge,
     facts=_facts,
     alike=_alike,
-    # Not claimed by content: cards without HCAs answer `topo -m` rightly, see gpu.topology.
+    recognises=_recognises,
     needs="nvidia-smi (the NVIDIA driver's user-space package)",
     expects=("expected_gpu_nic_link", "expected_gpu_nics"),
 )

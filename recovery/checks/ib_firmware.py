@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from recovery.model.check import Check
+from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, failed, single, unknown, verdict, warned
 from recovery.reading.expecting import word
-from recovery.reading.ib import IbPorts, parse_ib
+from recovery.reading.ib import IbPorts, is_ib, parse_ib
 
+_TOLD = re.compile(r"\b(?:Firmware version|fw_ver):")
 _UPDATE = "mlxfwmanager --online -u or the maker's image, then reset the HCA (mlxfwreset) or reboot"
 
 
@@ -57,6 +60,11 @@ def _facts(seen: IbPorts) -> Mapping[str, Any]:
     return {"hca_firmware": dict(seen.firmware)}
 
 
+def _recognises(printed: Printed) -> bool:
+    """Claims the answers of those tools of ib.state that tell the firmware."""
+    return is_ib(printed) and _TOLD.search(printed.text[:65536]) is not None
+
+
 IB_FIRMWARE = Check(
     name="ib.firmware",
     question="Do all HCAs of a kind run one firmware, the expected one?",
@@ -66,7 +74,7 @@ IB_FIRMWARE = Check(
     judge=_judge,
     facts=_facts,
     alike=_alike,
-    # Not claimed by content: not every tool of ib.state tells the firmware.
+    recognises=_recognises,
     needs="ibstat (package infiniband-diags)",
     expects=("hca_firmware_expected",),
 )

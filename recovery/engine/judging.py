@@ -14,6 +14,7 @@ from recovery.errors import ParseError
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Finding, Verdict, single, unknown
+from recovery.reading.plain import plain_lines
 
 AnyCheck = Check[Any, Any]
 
@@ -91,6 +92,11 @@ def _unrecognised(printed: Printed) -> Finding:
             remedy="capture the command's output again, with its error output and exit status",
             code="unreadable.empty",
         )
+    try:
+        plain_lines(printed.text)
+    except ParseError as error:  # several nodes in one text, or an absurd length
+        remedy = error.remedy or "capture the command's output alone"
+        return unknown(error.message, remedy=remedy, code="unreadable.mixed")
     asked = f"the output of {printed.command!r}" if printed.command else "this text"
     return unknown(
         f"no check recognises {asked}",

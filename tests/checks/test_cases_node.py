@@ -47,13 +47,14 @@ NAMELESS = {
     ("gpu_burn", "cuda-error"),
     ("gpu_nvlink_errors", "no-links"),
     ("gpu_nvlink_errors", "no-links-expected"),
+    ("gpu_affinity", "no-hca"),
+    ("gpu_affinity", "no-hca-but-expected"),
 }
 TELLING = [
     case
     for case in ALL
     if case.text.strip()
     and case.name not in ("unreadable", "no-stack")
-    and case.folder not in ("gpu_affinity", "ib_firmware")
     and (case.folder, case.name) not in NAMELESS
 ]
 

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from recovery.model.output import Printed
+from recovery.reading.plain import plain_lines
 from tests.checks.outputs import Kept, judged, kept, level
 
 SMI = {case.id: case for case in kept("smi")}
@@ -108,6 +109,48 @@ def test_file_system_errors_of_old_and_new_kernels_fail(line: str):
     boot = "[    0.000000] Linux version 6.8\n[    9.0] NVRM: loading NVIDIA UNIX x  570.1.2  x\n"
 
     assert level(f"{boot}[  100.000000] {line}\n", "dmesg") == "fail"
+
+
+@pytest.mark.parametrize("command", ["", "pdsh -w node[01-02] nvidia-smi -L"])
+def test_lines_of_several_nodes_ask_to_be_split_by_node(command: str):
+    names = ("node01", "node02")
+    text = "".join(f"{name}: {line}\n" for line in LISTED.splitlines() for name in names)
+
+    found, _ = judged(Printed(text, exit_status=0, command=command), {"expected_gpus": 16})
+
+    assert found.level.word == "unknown"
+    assert found.worst.finding == "the output of 2 ranks or nodes is mixed in one text"
+    assert "split it by node" in found.worst.remedy
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "node01: {}",
+        "---------------\nnode01\n---------------\n{}",
+        "node01 | CHANGED | rc=0 >>\n{}",
+    ],
+)
+def test_what_a_fan_out_tool_puts_around_one_nodes_answer_is_taken_off(head: str):
+    each = head.startswith("node01: ")
+    text = "".join(f"node01: {x}\n" for x in LISTED.splitlines()) if each else head.format(LISTED)
+
+    assert level(text, "clush -w node01 nvidia-smi -L", expected_gpus=8) == "pass"
+    assert level(text, expected_gpus=8) == "pass"
+
+
+def test_two_heads_of_a_fan_out_tool_are_two_nodes():
+    rule = "---------------\n"
+    text = "".join(f"{rule}{name}\n{rule}{LISTED}" for name in ("node01", "node02"))
+
+    assert level(text, "clush -b -w node[01-02] nvidia-smi -L", expected_gpus=8) == "unknown"
+
+
+@pytest.mark.parametrize("names", [("GPU0", "GPU1"), ("mlx5_0", "mlx5_1"), ("alpha", "beta")])
+def test_parts_of_one_node_are_no_nodes(names: tuple[str, str]):
+    text = "".join(f"{name}: {word}\n" for name in names for word in ("a", "b"))
+
+    assert plain_lines(text)[0] == f"{names[0]}: a"
 
 
 @pytest.mark.parametrize("command", ["nvidia-smi -q", "ibstat", "dmesg", "dcgmi diag -r 1 -j",
