@@ -50,6 +50,7 @@ class Ballot:
     failures: int = 0  # with a partner that is known to be good
     shared: list[str] = field(default_factory=list)  # partners of failures that either may cause
     partners: set[str] = field(default_factory=set)  # and the node itself
+    unanswered: set[str] = field(default_factory=set)  # whose test with it did not run
     not_run: int = 0
     blocked: Result | None = None  # the test cannot run on this node, and why
     wrong: Result | None = None
@@ -74,6 +75,11 @@ class Ballot:
     def explained(self) -> bool:
         """Claims a pass, and failures that all were shared: a partner that is bad explains them."""
         return self.passes > 0 and not self.failures and self.wrong is None
+
+    @property
+    def met(self) -> set[str]:
+        """Partners that it need not meet again while there are others."""
+        return self.partners | self.unanswered
 
     @property
     def votes(self) -> int:
@@ -118,8 +124,11 @@ def _cast(ballots: dict[Key, Ballot], result: Result) -> None:
         ballot = ballots.get((name, group.rail))
         if ballot is None:
             ballot = ballots[name, group.rail] = Ballot()
+        met = ballot.unanswered if result.outcome is Outcome.NOT_RUN else ballot.partners
+        met.update(group.nodes)
+        if group.witness:
+            continue
         ballot.results.append(result)
-        ballot.partners.update(group.nodes)
         if result.outcome is Outcome.PASS:
             ballot.began_well |= not ballot.passes and not ballot.failures
             ballot.passes += 1

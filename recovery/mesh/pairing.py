@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from recovery.mesh.ballots import Ballot, Key, Standing, alone_standings, pair_ballots, standings
 from recovery.mesh.order import shuffled
@@ -12,6 +12,7 @@ from recovery.mesh.words import Group, Level, State
 
 Leaves = Mapping[str, str]
 _MOST_REMIXES = 4
+_WITNESSES = 3  # by majority: one of them may fail by chance
 
 
 @dataclass
@@ -26,8 +27,15 @@ class Pool:
         for name in names:
             self.by_leaf[self.leaf_of[name]].append(name)
 
-    def take(self, subject: str, tried: Iterable[str]) -> str | None:
-        """A partner that the subject was never with: of its own leaf, else of the fullest."""
+    def take(self, subject: str, ballot: Ballot) -> str | None:
+        """A partner that the subject was never with: of its own leaf, else of the fullest.
+
+        One whose test with it did not run is taken where nobody else is left.
+        """
+        new = self._take(subject, ballot.met)
+        return new if new is not None else self._take(subject, ballot.partners)
+
+    def _take(self, subject: str, tried: Iterable[str]) -> str | None:
         home = self.leaf_of[subject]
         others = sorted((leaf for leaf in self.by_leaf if leaf != home), key=self._most_free)
         for leaf in (home, *others):
@@ -37,6 +45,10 @@ class Pool:
                 free.remove(chosen)
                 return chosen
         return None
+
+    def left(self) -> list[str]:
+        """Who is still free."""
+        return [name for leaf in sorted(self.by_leaf) for name in self.by_leaf[leaf]]
 
     def _most_free(self, leaf: str) -> tuple[int, str]:
         return (-len(self.by_leaf[leaf]), leaf)
@@ -112,14 +124,22 @@ class _Round:
         pool.add(good)
         groups, left = [], []
         for name in (*fresh, *suspects):
-            partner = pool.take(name, self._ballot(name).partners)
+            partner = pool.take(name, self._ballot(name))
             if partner is None:
                 left.append(name)
             else:
                 level = Level.PAIRS if name in set(fresh) else Level.SUSPECTS
                 groups.append(Group(level, (name, partner), name))
         unpaired = [name for name in left if self.where[name] is Standing.FRESH]
-        return groups + self._matching(unpaired)
+        witnesses = self._witnesses(pool.left()) if suspects else []
+        return groups + self._matching(unpaired) + witnesses
+
+    def _witnesses(self, free: Sequence[str]) -> list[Group]:
+        """Pairs of good nodes that were never together, beside the suspects of a round."""
+        waiting = self._in(Standing.WAITING)
+        some = (*free[: 8 * _WITNESSES], *waiting[:_WITNESSES])
+        pairs, _ = self._pairs(some, Level.SUSPECTS)
+        return [replace(pair, witness=True) for pair in pairs[:_WITNESSES]]
 
     def _without_good(self, fresh: Sequence[str], suspects: Sequence[str]) -> list[Group]:
         """First pairs; where all of those failed, the suspects among themselves, mixed anew."""
@@ -143,15 +163,22 @@ class _Round:
         across, _ = self._pairs(left)
         return groups + across
 
-    def _pairs(self, names: Sequence[str]) -> tuple[list[Group], list[str]]:
+    def _pairs(
+        self, names: Sequence[str], level: Level = Level.PAIRS
+    ) -> tuple[list[Group], list[str]]:
         groups, waiting = [], list(names)
         left: list[str] = []
         while waiting:
             name = waiting.pop(0)
-            tried = self._ballot(name).partners
-            at = next((i for i, other in enumerate(waiting) if other not in tried), None)
+            ballot = self._ballot(name)
+            at = _first(waiting, ballot.met)
+            at = at if at is not None else _first(waiting, ballot.partners)
             if at is None:
                 left.append(name)
             else:
-                groups.append(Group(Level.PAIRS, (name, waiting.pop(at))))
+                groups.append(Group(level, (name, waiting.pop(at))))
         return groups, left
+
+
+def _first(names: Sequence[str], tried: Collection[str]) -> int | None:
+    return next((at for at, name in enumerate(names) if name not in tried), None)

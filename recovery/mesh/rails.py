@@ -44,7 +44,7 @@ def _groups_of(state: State, rail: int, order: Sequence[str]) -> list[Group]:
     groups = []
     for name in (*fresh, *suspects):
         ballot = ballots.get((name, rail)) or Ballot()
-        partner = pool.take(name, ballot.partners)
+        partner = pool.take(name, ballot)
         if partner is not None:
             groups.append(Group(Level.RAILS, (name, partner), name, rail))
     return groups

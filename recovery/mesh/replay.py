@@ -62,6 +62,7 @@ def group_of(facts: Facts) -> Group:
         str(facts.get("subject") or ""),
         facts.get("rail"),
         str(facts["collective"]) if level is Level.ALL else "",
+        bool(facts.get("witness")),
     )
 
 

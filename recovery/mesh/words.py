@@ -68,7 +68,8 @@ class Group:
     """Nodes that run one collective together.
 
     ``subject`` is the node in question when the other one is known to be good; empty when all
-    are in question. ``rail`` restricts the test to one NIC of each node.
+    are in question. ``rail`` restricts the test to one NIC of each node. A ``witness`` is a pair
+    of good nodes that runs beside suspects: it is no vote, it tells whether the round was fair.
     """
 
     level: Level
@@ -76,6 +77,7 @@ class Group:
     subject: str = ""
     rail: int | None = None
     collective: str = ""
+    witness: bool = False
 
     @property
     def pair(self) -> frozenset[str]:

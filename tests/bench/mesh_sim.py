@@ -18,6 +18,7 @@ from statistics import mean
 from recovery.mesh.ladder import next_round, record, start
 from recovery.mesh.leaves import bad_leaves
 from recovery.mesh.rails import bad_rails
+from recovery.mesh.relative import unless_starved
 from recovery.mesh.verdicts import Kind, node_verdicts
 from recovery.mesh.words import Group, Level, Member, Options, Outcome, Result, Round
 
@@ -64,7 +65,7 @@ class Fabric:
         return self.rng.randrange(UPLINKS) == 0
 
     def play(self, played: Round) -> list[Result]:
-        return [self._result(group) for group in played.groups]
+        return unless_starved([self._result(group) for group in played.groups])
 
     def _result(self, group: Group) -> Result:
         if self.hung & set(group.nodes):

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from recovery.errors import InputError
 from recovery.mesh.ballots import LEAST_FAILURES
 from recovery.mesh.ladder import join, next_round, record, start
-from recovery.mesh.verdicts import Kind
-from recovery.mesh.words import Level, Member, Options
+from recovery.mesh.relative import held_against
+from recovery.mesh.verdicts import Kind, verdicts
+from recovery.mesh.words import Level, Member, Options, Outcome, Result
 from tests.mesh.fabric import EVERY, Fabric, climbed, concluded, members
 
 SIZES = st.integers(min_value=1, max_value=70)
@@ -232,3 +233,51 @@ def test_a_returning_node_with_one_bad_rail_is_told_which():
 
     assert (by_node["new"].kind, by_node["new"].rails) == (Kind.BAD_RAIL, (2,))
     assert {by_node[f"g{i}"].kind for i in range(4)} == {Kind.HEALTHY}
+
+
+def test_pairs_of_good_nodes_that_never_met_run_beside_suspects_and_are_no_vote():
+    nodes = members(16)
+
+    state = climbed(nodes, Fabric(bad=frozenset({"n0003"})))
+    by_node, _ = concluded(nodes, Fabric(bad=frozenset({"n0003"})))
+
+    beside = [g for p in state.history for g in p.round.groups if g.witness]
+    assert beside
+    assert "n0003" not in {name for group in beside for name in group.nodes}
+    votes = {result.group for verdict in by_node.values() for result in verdict.votes}
+    assert not votes & set(beside)
+
+
+def starved(state, innocent):
+    """Plays a mesh in which whoever tests this node, and good pairs beside it, are slow."""
+    while (played := next_round(state)) is not None:
+        found = []
+        for group in played.groups:
+            slow = len(group.nodes) == 2 and (innocent in group.nodes or group.witness)
+            outcome = Outcome.SLOW if slow else Outcome.PASS
+            found.append(Result(group=group, outcome=outcome, finding="slow" if slow else ""))
+        state = record(state, played, held_against(found, state.history))
+        assert len(state.history) < 50
+    return {verdict.node: verdict for verdict in verdicts(state).nodes}
+
+
+@pytest.mark.parametrize("n", [6, 8, 64])
+def test_nobody_is_convicted_in_rounds_that_were_slow_for_good_nodes_as_well(n):
+    by_node = starved(start(members(n), Options()), "n0002")
+
+    assert by_node["n0002"].kind is Kind.UNKNOWN
+    assert by_node["n0002"].code == "mesh.starved"
+    assert by_node["n0002"].remedy
+    assert Kind.BAD_NODE not in {verdict.kind for verdict in by_node.values()}
+
+
+def test_a_partner_whose_test_did_not_run_is_met_again_only_where_nobody_else_is_left():
+    nodes = [Member("new"), Member("g1", known_good=True), Member("g2", known_good=True)]
+    state, met = start(nodes, Options(levels=frozenset({Level.PAIRS, Level.SUSPECTS}))), []
+    while (played := next_round(state)) is not None:
+        met += [group.nodes[1] for group in played.groups]
+        lost = [Result(group=group, outcome=Outcome.NOT_RUN) for group in played.groups]
+        state = record(state, played, lost)
+
+    assert len(met) == 3
+    assert set(met[:2]) == {"g1", "g2"}

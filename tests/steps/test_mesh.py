@@ -1,6 +1,7 @@
 """`mesh`: real lines, judged at one row, each node with its verdict."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -166,7 +167,64 @@ def test_a_round_that_nobody_ends_is_played_again_with_more_time():
     world = FakeWorld(transport=asked_first(run), profiles=PROFILE, step=a_step("mesh"))
     MESH.run(MeshParams(levels=("alone",)), NODES, world)
 
-    assert limits == [60.0] * 8 + [180.0] * 8
+    assert limits == [30.0] * 8 + [90.0] * 8 + [270.0] * 8
+
+
+def limits_of(takes, bad="", nodes=NODES, **params):
+    """The limits of every test, where each takes so many seconds and one node hangs."""
+    limits = []
+
+    def run(node, command):
+        names = nodes_of(node, command)
+        limits.append((names, command.timeout_s))
+        if bad in names or takes(names) > command.timeout_s:
+            return Output(Ending.TIMEOUT, duration_s=command.timeout_s)
+        return replace(speed()(names), duration_s=takes(names))
+
+    world = FakeWorld(transport=asked_first(run), profiles=PROFILE, step=a_step("mesh"))
+    return MESH.run(MeshParams(**params), nodes, world), limits
+
+
+def test_a_hang_in_the_first_round_costs_no_more_than_in_a_later_one():
+    result, limits = limits_of(lambda names: 9.0, bad="node4")
+
+    assert {limit for _, limit in limits} == {30.0}
+    assert result.nodes["node4"].verdict.level is Level.FAIL
+
+
+def test_who_hung_alone_gets_as_much_time_as_others_of_the_round_have_shown_to_need():
+    def takes(names):
+        return 31.0 if names == ["node4"] else 20.0
+
+    result, limits = limits_of(takes)
+
+    assert [limit for names, limit in limits if names == ["node4"]] == [30.0, 60.0]
+    assert {r.verdict.level for r in result.nodes.values()} == {Level.PASS}
+
+
+def test_a_test_of_all_nodes_may_take_longer_than_pairs_did():
+    def takes(names):
+        return 100.0 if len(names) > 2 else 9.0
+
+    result, limits = limits_of(takes, levels=("pairs", "all"))
+
+    assert [limit for names, limit in limits if len(names) > 2][:3] == [30.0, 90.0, 270.0]
+    assert result.verdict is None
+    assert {r.verdict.level for r in result.nodes.values()} == {Level.PASS}
+
+
+def test_what_the_end_of_the_step_cut_off_is_no_vote():
+    def run(node, command):
+        if "node4" in (names := nodes_of(node, command)):
+            return Output(Ending.TIMEOUT, reason="the step's time was over before this command")
+        return speed()(names)
+
+    world = FakeWorld(transport=asked_first(run), profiles=PROFILE, step=a_step("mesh"))
+    result = MESH.run(MeshParams(), NODES, world)
+
+    worst = result.nodes["node4"].verdict.worst
+    assert (worst.level, worst.code) == (Level.UNKNOWN, "mesh.no-time")
+    assert "timeout" in worst.remedy
 
 
 def test_the_price_is_of_so_many_nodes_as_the_step_has():

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from recovery.mesh.counters import COUNTERS_LINE, Rise, Sample, read_sample, rises
 from recovery.mesh.ladder import next_round, record, start
-from recovery.mesh.relative import held_against
-from recovery.mesh.words import Outcome, Result, Round, State
+from recovery.mesh.relative import HANG, held_against
+from recovery.mesh.words import Level, Outcome, Result, Round, State
 from recovery.model.output import Command
 from recovery.reading.nccl_size import rate_word
 from recovery.steps.mesh.setting import Setting
-from recovery.steps.mesh.testing import HANG, expected, tested
+from recovery.steps.mesh.testing import expected, tested
 
-FIRST_LIMIT_S = 60.0  # a test of the first round; later ones get 3 x the median of those before
-MOST_LIMIT_S = 600.0  # a round in which nothing ended in time is played again with more, up to this
-LEAST_LIMIT_S = 30.0
+LEAST_LIMIT_S = 30.0  # and 3 x the median of tests that ended, where that is more
+MOST_LIMIT_S = 600.0  # where no test of its kind has ended yet
 _SAMPLE_S = 20.0
 
 
@@ -27,7 +26,8 @@ class Climb:
 
     setting: Setting
     state: State
-    limit_s: float = FIRST_LIMIT_S
+    limit_s: float = LEAST_LIMIT_S
+    known: set[bool] = field(default_factory=set)  # kinds (all nodes or not) that ended in time
     samples: dict[str, Sample] = field(default_factory=dict)
     risen: dict[str, list[tuple[int, Rise]]] = field(default_factory=dict)
 
@@ -44,22 +44,39 @@ def climb(setting: Setting) -> Climb:
 
 
 def _play(climbed: Climb, played: Round) -> None:
-    results = tested(climbed.setting, played, climbed.limit_s)
-    while all(r.code == HANG for r in results) and climbed.limit_s < MOST_LIMIT_S:
-        # Nobody knows yet how long a test takes here: a hang of all of them is our impatience.
-        if any(r.outcome is Outcome.PASS for p in climbed.state.history for r in p.results):
-            break
-        climbed.limit_s = min(MOST_LIMIT_S, 3 * climbed.limit_s)
-        results = tested(climbed.setting, played, climbed.limit_s)
+    results = _in_time(climbed, played)
     _watch(climbed, played)
     share = climbed.setting.params.slow_below
     results = held_against(results, climbed.state.history, share)
     for result in results:
         _note(climbed.setting, played, result)
-    took = [r.duration_s for r in results if r.outcome is Outcome.PASS]
-    if took:
-        climbed.limit_s = max(LEAST_LIMIT_S, 3 * median(took))
     climbed.state = record(climbed.state, played, results)
+
+
+def _in_time(climbed: Climb, played: Round) -> list[Result]:
+    """The results; who had too little time is asked again with as much as others needed."""
+    results = tested(climbed.setting, played, climbed.limit_s)
+    while _wants_more(climbed, played, results):
+        late = tuple(r.group for r in results if r.code == HANG)
+        words = f"round {played.number}: {len(late)} of {len(results)} tests had too little time"
+        climbed.setting.world.note(f"{words}: again, up to {climbed.limit_s:.0f} s")
+        again = tested(climbed.setting, replace(played, groups=late), climbed.limit_s)
+        by_group = {result.group: result for result in again}
+        results = [by_group.get(result.group, result) for result in results]
+    return results
+
+
+def _wants_more(climbed: Climb, played: Round, results: Sequence[Result]) -> bool:
+    """Sets the limit that this round has shown; claims that it is more than those late had."""
+    had, whole = climbed.limit_s, played.groups[0].level is Level.ALL
+    took = [r.duration_s for r in results if r.outcome in (Outcome.PASS, Outcome.SLOW)]
+    if took:
+        climbed.known.add(whole)
+        climbed.limit_s = max(LEAST_LIMIT_S, 3 * median(took))
+    elif whole not in climbed.known:  # nobody knows how long it takes: it may be our impatience
+        climbed.limit_s = min(MOST_LIMIT_S, 3 * had)
+    late = any(r.code == HANG for r in results)
+    return late and climbed.limit_s > had
 
 
 def _samples(setting: Setting, names: list[str]) -> dict[str, Sample]:
@@ -108,6 +125,7 @@ def facts_of(setting: Setting, played: Round, result: Result) -> Mapping[str, ob
         "group": list(group.nodes),
         "subject": group.subject,
         "rail": group.rail,
+        "witness": group.witness,
         "collective": group.collective or setting.params.argument,
         "busbw_gb_per_s": result.busbw_gb_per_s,
         "size": setting.params.size,

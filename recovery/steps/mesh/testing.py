@@ -9,14 +9,15 @@ from recovery.checks.nccl_result import NCCL_RESULT
 from recovery.engine.judging import Judged, judge_one
 from recovery.engine.outcome import ending_finding
 from recovery.mesh.launch import alone_line, known_hosts, mpirun_line, srun_line, torch_line
+from recovery.mesh.relative import HANG
 from recovery.mesh.words import Group, Outcome, Result, Round
 from recovery.model.output import Command, Ending, Output, Printed
 from recovery.model.verdict import Level, unknown
 from recovery.steps.mesh.setting import Setting
 
-HANG = "mesh.hang"
 _NOT_FOUND = (126, 127)
 _OWN_FAULT = {"executable_missing", "library_missing", "no_mpi"}
+_NEARLY = 0.95  # of its limit: what was cut off earlier had less
 _PORTS, _FIRST_PORT = 8000, 21000
 
 
@@ -27,7 +28,7 @@ def tested(setting: Setting, played: Round, limit_s: float) -> list[Result]:
 
     def run(group: Group) -> Result:
         output = setting.world.run(setting.nodes[group.nodes[0]], command(setting, group, limit_s))
-        return concluded(setting, group, (output,))
+        return concluded(setting, group, (output,), limit_s)
 
     return setting.world.each(played.groups, run)
 
@@ -72,7 +73,7 @@ def _by_torch(setting: Setting, played: Round, limit_s: float) -> list[Result]:
 
     outputs = dict(zip(parts, setting.world.each(parts, run), strict=True))
     return [
-        concluded(setting, g, [outputs[at, rank] for rank in range(len(g.nodes))])
+        concluded(setting, g, [outputs[at, rank] for rank in range(len(g.nodes))], limit_s)
         for at, g in enumerate(played.groups)
     ]
 
@@ -83,12 +84,17 @@ def _address(setting: Setting, name: str) -> str:
     return str(node.variables.get("mesh_address") or node.address or name)
 
 
-def concluded(setting: Setting, group: Group, outputs: Sequence[Output]) -> Result:
+def concluded(setting: Setting, group: Group, outputs: Sequence[Output], limit_s: float) -> Result:
     """What the outputs of a test say: one of the first node, or with torch one of each node."""
     raw = b"".join(output.stdout + output.stderr for output in outputs)
     kept = setting.world.keep("mesh", raw)
     longest = max(output.duration_s for output in outputs)
-    result = _not_run(group, outputs) or _hung(group, outputs) or _judged(setting, group, outputs)
+    result = (
+        _not_run(group, outputs)
+        or _out_of_time(group, outputs, limit_s)
+        or _hung(group, outputs)
+        or _judged(setting, group, outputs)
+    )
     ended = {output.exit_status for output in outputs}
     return replace(
         result,
@@ -120,6 +126,20 @@ def _not_run(group: Group, outputs: Sequence[Output]) -> Result | None:
                 blamed=() if output.ending is Ending.LOST else (name,),
             )
     return None
+
+
+def _out_of_time(group: Group, outputs: Sequence[Output], limit_s: float) -> Result | None:
+    """A test cut off before its limit: the step's time was over, and nobody is to blame."""
+    late = next((output for output in outputs if output.ending is Ending.TIMEOUT), None)
+    if late is None or late.duration_s >= _NEARLY * limit_s:
+        return None
+    return Result(
+        group=group,
+        outcome=Outcome.NOT_RUN,
+        finding="the step's time was over before this test",
+        remedy="give the step a longer `timeout`, or fewer nodes or levels",
+        code="mesh.no-time",
+    )
 
 
 def _hung(group: Group, outputs: Sequence[Output]) -> Result | None:
