@@ -47,6 +47,12 @@ def is_absent(text: str) -> bool:
     return bracketed and not is_failed(text)
 
 
+@lru_cache(maxsize=2048)
+def told(text: str) -> str | None:
+    """The value without blanks around it; None where there is none, or reading it failed."""
+    return None if is_absent(text) or is_failed(text) else text.strip()
+
+
 def is_lost(text: str) -> bool:
     """Claims that the driver says that the GPU itself is gone or must be reset."""
     word = _word(text)

@@ -17,6 +17,7 @@ from recovery.errors import ParseError
 from recovery.model.output import Printed
 from recovery.reading.asked import tool_asked
 from recovery.reading.ib_counters import has_ib_counters
+from recovery.reading.once import once
 from recovery.reading.plain import ends_with_newline, plain_lines
 
 _STATE = re.compile(r"/ports/\d+/(?:phys_)?state:|\bstate:|\bstate ", re.IGNORECASE)
@@ -93,6 +94,7 @@ class IbPorts:
         return tuple(dict.fromkeys(p.device for p in self.ports))
 
 
+@once
 def parse_ib(printed: Printed) -> IbPorts:
     """The ports that any of the tools printed.
 
@@ -247,12 +249,16 @@ class _Blocks:
         )
 
 
+_CA = re.compile(r"CA '([^']+)'")
+_PORT = re.compile(r"\s*Port (\d+):$")
+
+
 def _ibstat(lines: Sequence[str]) -> IbPorts:
     blocks = _Blocks("link_layer")
     for line in lines:
-        if ca := re.match(r"CA '([^']+)'", line):
+        if line.startswith("CA '") and (ca := _CA.match(line)):
             blocks.open(ca[1])
-        elif port := re.match(r"\s*Port (\d+):$", line.rstrip()):
+        elif "Port " in line and (port := _PORT.match(line.rstrip())):
             blocks.start(int(port[1]))
         elif blocks.device and ":" in line and line[:1].isspace():
             blocks.note(*_key_value(line))

@@ -19,6 +19,7 @@ from recovery.reading.klog_gpu import GPU_RULES, OF_THE_DRIVER
 from recovery.reading.klog_host import HOST_RULES
 from recovery.reading.klog_join import Joiner, LinkHistory
 from recovery.reading.klog_lines import Line, undress, undress_all, without_collector
+from recovery.reading.once import once
 from recovery.reading.plain import ends_with_newline
 
 KEPT_OF_A_KIND = 1000
@@ -90,6 +91,7 @@ def read_kernel_log(lines: Iterable[str]) -> KernelLog:
     return reader.result()
 
 
+@once
 def parse_kernel_log(printed: Printed) -> KernelLog:
     """The facts of what ``dmesg``, ``journalctl -k`` or a search in a log file printed.
 

@@ -101,6 +101,7 @@ class Ended:
     cut: Cut = Cut.NOT
     why: str = ""  # of a lost session
     held: bool = False  # a background process kept the output open
+    is_sent: bool = True  # all of the command: the leash starts nothing before its last byte
     duration_s: float = 0.0
 
 
@@ -211,6 +212,9 @@ def _ending(
 ) -> tuple[Ending, str, str]:
     if "never" in said:
         return Ending.NEVER_STARTED, f"not started: {said['never']}", ""
+    if not ended.is_sent and ended.cut in (Cut.LIMIT, Cut.STOP):
+        within = f"the node did not take it within {command.timeout_s:g} s"
+        return Ending.NEVER_STARTED, within if ended.cut is Cut.LIMIT else "stopped on request", ""
     if command.sudo and "started" not in said and ended.status is not None:
         return _not_by_sudo(stderr)
     if "cut" in said:

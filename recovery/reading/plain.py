@@ -55,7 +55,9 @@ def plain_lines(text: str) -> tuple[str, ...]:
             remedy="capture the command's output alone",
         )
     clean = _CONTROL.sub("", _ESCAPE.sub("", text.lstrip("\ufeff").replace("\r\n", "\n")))
-    lines = [_last_overwrite(line) for line in _without_head(clean).split("\n")]
+    lines = _without_head(clean).split("\n")
+    if "\r" in clean:
+        lines = [_last_overwrite(line) for line in lines]
     return tuple(_without_prefix(lines))
 
 

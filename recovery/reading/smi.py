@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 
 from recovery.errors import ParseError
 from recovery.model.output import Printed
 from recovery.reading.asked import is_filtered, tool_asked
 from recovery.reading.nvlink_errors import is_nvlink_errors
+from recovery.reading.once import once
 from recovery.reading.plain import ends_with_newline, plain_lines, short_lines
 from recovery.reading.smi_csv import looks_like_csv, read_csv
 from recovery.reading.smi_errors import Trouble, find_troubles, nvml_version, status_trouble
@@ -21,7 +21,6 @@ from recovery.reading.smi_words import Form, Snapshot
 from recovery.reading.smi_xml import looks_like_xml, read_xml
 
 _LONGEST_ERROR = 12
-_MOST_KEPT = 2_000_000  # characters of one text in the memory of answers
 _PICKS = re.compile(r"\s(?:-i|--id)[ =]")
 _OTHER = re.compile(
     r"nvidia-smi\s+(topo|dmon|pmon|mig|vgpu|drain|c2c|clocks|nvlink\s+(-e|--errorcounters))\b"
@@ -33,30 +32,13 @@ def is_smi_command(command: str) -> bool:
     return "nvidia-smi" in command and not _OTHER.search(command)
 
 
+@once
 def read_smi(printed: Printed) -> Snapshot:
     """One snapshot of what was printed.
 
     Raises:
         ParseError: nothing was printed, or what was printed is no answer of nvidia-smi.
     """
-    if len(printed.text) > _MOST_KEPT:
-        return _read(printed)
-    found = _read_once(printed)
-    if isinstance(found, ParseError):
-        raise ParseError(found.message, remedy=found.remedy)
-    return found
-
-
-@lru_cache(maxsize=32)
-def _read_once(printed: Printed) -> Snapshot | ParseError:
-    """The answer or why there is none: a dozen checks ask for the same text."""
-    try:
-        return _read(printed)
-    except ParseError as error:
-        return error
-
-
-def _read(printed: Printed) -> Snapshot:
     lines = plain_lines(printed.text)
     # A tool that is missing says so on standard error, before or instead of any answer.
     troubles = find_troubles((*plain_lines(printed.error_text), *lines))
@@ -87,7 +69,7 @@ def _body(
     whole_end = ends_with_newline(printed.text)
     text = "\n".join(lines)
     said = {trouble.line for trouble in troubles}
-    kept = tuple(line for line in lines if line.strip()[:200] not in said)
+    kept = tuple(line for line in lines if line.strip()[:200] not in said) if said else lines
     short = short_lines(kept)
     if looks_like_xml(text):
         return read_xml(text)

@@ -165,6 +165,8 @@ def find_troubles(lines: Iterable[str]) -> tuple[Trouble, ...]:
     """The error lines of a text, each by its first rule, in order and without repetition."""
     found: dict[Trouble, None] = {}
     for line in lines:
+        if " : " in line:  # a value of a reading, as nearly all lines of nvidia-smi -q
+            continue
         trouble = _read(line.strip()[:600])
         if trouble is not None:
             found[trouble] = None
@@ -173,7 +175,7 @@ def find_troubles(lines: Iterable[str]) -> tuple[Trouble, ...]:
 
 def _read(line: str) -> Trouble | None:
     # A value of a reading ("Temperature : GPU is lost") is the reading's business.
-    if not line or line.startswith(("|", "+")) or re.search(r"\s: ", line) or "," in line[:3]:
+    if not line or line.startswith(("|", "+")) or _VALUE.search(line) or "," in line[:3]:
         return None
     for rule in _RULES:
         match = rule.pattern.search(line)
@@ -202,10 +204,13 @@ def status_trouble(exit_status: int | None) -> Trouble | None:
     return Trouble(f"gpu.state.exit-{exit_status}", level, line, meaning, remedy)
 
 
+_NVML = re.compile(r"\s*NVML library version\s*: ?([\d.]+)\s*$", re.IGNORECASE)
+_VALUE = re.compile(r"\s: ")
+
+
 def nvml_version(lines: Iterable[str]) -> str | None:
     """The user-space library's version, where the mismatch message of newer drivers names it."""
     for line in lines:
-        match = re.match(r"\s*NVML library version\s*: ?([\d.]+)\s*$", line, re.IGNORECASE)
-        if match is not None:
+        if "ersion" in line and (match := _NVML.match(line)):
             return match[1]
     return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from recovery.errors import ParseError
 from recovery.reading import cell
@@ -18,6 +19,7 @@ from recovery.reading.smi_names import of_query
 from recovery.reading.smi_words import Form, Gpu, Process, Snapshot
 
 _BLOCK = re.compile(r"^GPU ([0-9A-Fa-f]{1,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])(?:\s*:.*)?$")
+_Key = tuple[int, str]
 _MOST_GPUS = 512
 _COLON = re.compile(r"\s:(?: |$)")
 _ATTACHED = re.compile(r"^Attached GPUs\s+: ?(\d+)\s*$")
@@ -36,24 +38,58 @@ _SELECTED = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Outline:
+    """Of each line of a block where it stands, and our name for it."""
+
+    paths: tuple[tuple[str, ...], ...]
+    names: tuple[str | None, ...]
+    seen: frozenset[tuple[str, ...]]
+
+
+@lru_cache(maxsize=512)  # the GPUs of a node, and its peers, print the same lines but for values
+def _outline(keys: tuple[_Key, ...]) -> _Outline:
+    """What indentation and names alone tell."""
+    paths: list[tuple[str, ...]] = []
+    stack: list[tuple[int, tuple[str, ...]]] = []
+    for indent, name in keys:
+        while stack and stack[-1][0] >= indent:
+            stack.pop()
+        path = (*stack[-1][1], name) if stack else (name,)
+        stack.append((indent, path))
+        paths.append(path)
+    return _Outline(tuple(paths), tuple(map(of_query, paths)), frozenset(paths))
+
+
 @dataclass(slots=True)
 class _Block:
+    """One GPU: its lines as key and value (None: a section), read when all of them are there."""
+
     bus: str
+    rows: list[tuple[_Key, str | None]] = field(default_factory=list)
+    top: int | None = None  # indentation of its outermost lines
+    tops: set[str] = field(default_factory=set)
+    outline: _Outline = _Outline((), (), frozenset())
     entries: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
-    stack: list[tuple[int, str, tuple[str, ...]]] = field(default_factory=list)
-    seen: set[tuple[str, ...]] = field(default_factory=set)
 
-    def place(self, indent: int, name: str) -> tuple[str, ...]:
-        while self.stack and self.stack[-1][0] >= indent:
-            self.stack.pop()
-        name = name.lower()
-        path = (*self.stack[-1][2], name) if self.stack else (name,)
-        self.stack.append((indent, name, path))
-        return path
+    @property
+    def seen(self) -> frozenset[tuple[str, ...]]:
+        return self.outline.seen
 
-    def add(self, path: tuple[str, ...], value: str) -> None:
-        self.entries.append((path, value))
-        self.seen.add(path)
+    def begins_again(self, key: _Key) -> bool:
+        """Claims that an outermost name comes a second time: the next GPU, without a headline."""
+        indent, name = key
+        if self.top is not None and indent > self.top:
+            return False
+        self.top = indent
+        again = name in self.tops
+        self.tops.add(name)
+        return again
+
+    def read(self) -> None:
+        self.outline = _outline(tuple(key for key, _ in self.rows))
+        placed = zip(self.outline.paths, self.rows, strict=True)
+        self.entries = [(path, value) for path, (_, value) in placed if value is not None]
 
 
 def _entry_in(line: str) -> tuple[str, str] | None:
@@ -113,34 +149,41 @@ def _split(lines: Sequence[str]) -> tuple[dict[str, str], list[_Block]]:
     blocks: list[_Block] = []
     headed = any(line.startswith("GPU ") and _BLOCK.match(line) for line in lines)
     for raw in lines:
-        line = (raw.expandtabs(4) if "\t" in raw else raw).rstrip()
+        key, value, line = _parts(raw)
         opened = _BLOCK.match(line) if line.startswith("GPU ") else None
         if opened:
             blocks.append(_Block(cell.bus_id(opened[1])))
         elif line == "--" and not headed:
             blocks.append(_Block(""))
-        elif line.startswith(" ") and (blocks or not headed):
-            _entry(line, blocks, headed=headed)
+        elif key[0] and blocks and headed:
+            blocks[-1].rows.append((key, value))
+        elif key[0] and not headed:
+            _headless(key, value, blocks)
         else:
             _header(line, head)
     if len(blocks) > _MOST_GPUS:
         raise ParseError(f"{len(blocks)} GPUs are not one node's answer", remedy=_REMEDY)
+    for block in blocks:
+        block.read()
     return head, [block for block in blocks if block.entries or headed]
 
 
-def _entry(line: str, blocks: list[_Block], *, headed: bool) -> None:
+@lru_cache(maxsize=8192)
+def _parts(raw: str) -> tuple[_Key, str | None, str]:
+    """Indentation and name in lower case; value (None: a section); the line without tabs."""
+    line = (raw.expandtabs(4) if "\t" in raw else raw).rstrip()
     entry = _entry_in(line)
-    indent = len(line) - len(line.lstrip())
-    name = entry[0] if entry else line.strip()
+    name, value = entry or (line.strip(), None)
+    return (len(line) - len(line.lstrip()), name.lower()), value, line
+
+
+def _headless(key: _Key, value: str | None, blocks: list[_Block]) -> None:
     if not blocks:
         blocks.append(_Block(""))
-    path = blocks[-1].place(indent, name)
-    if not headed and len(path) == 1 and path in blocks[-1].seen:
+    if blocks[-1].begins_again(key):
         blocks.append(_Block(""))
-        path = blocks[-1].place(indent, name)
-    blocks[-1].seen.add(path)
-    if entry:
-        blocks[-1].add(path, entry[1])
+        blocks[-1].begins_again(key)
+    blocks[-1].rows.append((key, value))
 
 
 def _header(line: str, head: dict[str, str]) -> None:
@@ -161,9 +204,9 @@ def _attached(head: Mapping[str, str]) -> int | None:
 def _gpu(index: int, block: _Block) -> Gpu:
     values: dict[str, str] = {}
     printed: dict[str, str] = {}
-    for path, value in block.entries:
-        name = of_query(path)
-        if name and name not in values:
+    outline = block.outline
+    for path, name, (_, value) in zip(outline.paths, outline.names, block.rows, strict=True):
+        if name and value is not None and name not in values:
             values[name] = value
             printed[name] = " / ".join(path)
     if block.bus:
@@ -198,16 +241,17 @@ def _why_cut(
     if attached is not None and len(gpus) != attached:
         return f"the text promises {attached} GPUs and describes {len(gpus)}"
     if len(blocks) > 1:
-        common = set.intersection(*(_skeleton(block) for block in blocks[:-1]))
-        missing = common - _skeleton(blocks[-1])
+        common = frozenset.intersection(*(_skeleton(block.seen) for block in blocks[:-1]))
+        missing = common - _skeleton(blocks[-1].seen)
         if missing:
             name = " / ".join(min(missing))
             return f"{gpus[-1].label}, the last one, lacks {len(missing)} lines ({name}...)"
     return _lacks_selected(gpus[-1], command)
 
 
-def _skeleton(block: _Block) -> set[tuple[str, ...]]:
-    return {path for path in block.seen if not path[0].startswith(_LOOSE)}
+@lru_cache(maxsize=512)
+def _skeleton(seen: frozenset[tuple[str, ...]]) -> frozenset[tuple[str, ...]]:
+    return frozenset(path for path in seen if not path[0].startswith(_LOOSE))
 
 
 def _lacks_selected(gpu: Gpu, command: str) -> str:

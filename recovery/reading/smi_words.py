@@ -54,9 +54,7 @@ class Gpu:
     def text(self, name: str) -> str | None:
         """The value, or None where there is none: not asked, absent or failed."""
         value = self.values.get(name)
-        if value is None or cell.is_absent(value) or cell.is_failed(value):
-            return None
-        return value.strip()
+        return None if value is None else cell.told(value)
 
     def number(self, name: str) -> float | None:
         """The value as a number, or None."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from recovery.errors import ParseError
 from recovery.model.output import Printed
 from recovery.reading.asked import tool_asked
+from recovery.reading.once import once
 from recovery.reading.plain import ends_with_newline, plain_lines, short_lines
 from recovery.reading.smi_errors import find_troubles
 from recovery.reading.topo_rocm import looks_like_rocm, read_rocm
@@ -57,6 +58,7 @@ def looks_like_topology(printed: Printed) -> bool:
     return lines is not None and (looks_like_rocm(lines) or _header_at(lines) is not None)
 
 
+@once
 def read_topology(printed: Printed) -> Topology:
     """The matrix; one that is cut short comes with the reason in ``cut``.
 

@@ -19,9 +19,9 @@ def conclude(
     stderr: bytes = b"",
     cut: Cut = Cut.NOT,
     why: str = "",
-    held: bool = False,
+    **more: bool,
 ) -> Output:
-    ended = Ended(status=status, stdout=NOTHING, stderr=(stderr, 0), cut=cut, why=why, held=held)
+    ended = Ended(status=status, stdout=NOTHING, stderr=(stderr, 0), cut=cut, why=why, **more)
     return output(command, "beef", ended)
 
 
@@ -69,6 +69,14 @@ def test_a_node_that_does_not_confirm_the_end_may_have_processes_left() -> None:
 
         assert (found.ending, found.trouble) == (ending, "unkillable")
         assert "may be left" in found.reason
+
+
+def test_a_command_that_the_node_never_had_in_full_was_not_started() -> None:
+    for cut, words in ((Cut.LIMIT, "did not take it within 60 s"), (Cut.STOP, "stopped")):
+        found = conclude(Command("x", timeout_s=60), status=None, cut=cut, is_sent=False)
+
+        assert found.ending is Ending.NEVER_STARTED
+        assert words in found.reason
 
 
 def test_a_session_that_went_away_is_lost() -> None:
