@@ -70,6 +70,7 @@ class _Door(paramiko.ServerInterface):
         return "publickey"
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
+        self._server.on_channel()
         return paramiko.OPEN_SUCCEEDED
 
     def check_channel_direct_tcpip_request(
@@ -80,6 +81,7 @@ class _Door(paramiko.ServerInterface):
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
         self._server.asked += 1
+        self._server.on_command()
         if self._server.asked <= self._server.cut_first:
             self._server.cut()
             return False
@@ -139,6 +141,8 @@ class FarmServer:
     close_first: int = 0  # so many connections are closed without a word
     cut_first: int = 0  # so many requests for a command cut all connections
     asked: int = 0  # for a command
+    on_channel: Callable[[], None] = lambda: None  # before a channel is granted
+    on_command: Callable[[], None] = lambda: None  # before a command is taken
     logins: int = 0
     connections: int = 0
     forward_to: tuple[str, int] = ("", 0)

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -167,6 +168,43 @@ def test_a_node_that_always_hangs_up_on_a_command_never_started_it(tmp_path: Pat
         assert server.connections == 2
     assert (output.ending, output.trouble) == (Ending.NEVER_STARTED, "connect")
     assert "before it began" in output.reason
+
+
+@pytest.mark.parametrize("own_channel", [False, True])
+def test_a_command_that_was_stopped_before_the_node_had_it_never_started(
+    tmp_path: Path, own_channel: bool
+) -> None:
+    asked = replace(TRUE, stdin=b"to read" if own_channel else b"")
+    with farm_server(tmp_path) as server, ssh() as transport:
+        server.on_command = lambda: transport.stop(5)  # while the client waits for its shell
+
+        output = transport.run(
+            node_at(server.port, tmp_path / "id", tmp_path / "known_hosts"), asked
+        )
+
+    assert (output.ending, output.trouble) == (Ending.NEVER_STARTED, "")
+    assert output.reason == "stopped on request"
+
+
+def test_a_channel_that_does_not_open_in_time_ends_nobody_elses_command(tmp_path: Path) -> None:
+    go_on, ready = threading.Event(), tmp_path / "ready"
+    endless = Command(f"until test -e {ready}; do sleep 0.05; done; echo done", timeout_s=60)
+    with (
+        farm_server(tmp_path) as server,
+        ssh() as transport,
+        futures.ThreadPoolExecutor(1) as pool,
+    ):
+        node = node_at(server.port, tmp_path / "id", tmp_path / "known_hosts")
+        first = pool.submit(transport.run, node, endless)
+        assert until(lambda: server.asked)
+        server.on_channel = lambda: bool(go_on.wait(60)) and None  # the server stands still
+
+        second = transport.run(node, replace(TRUE, stdin=b"x", timeout_s=1))
+        go_on.set()
+        ready.touch()
+
+        assert (second.ending, second.trouble) == (Ending.NEVER_STARTED, "busy")
+        assert first.result().stdout == b"done\n"
 
 
 def test_an_unknown_host_is_refused_and_nothing_is_written(tmp_path: Path) -> None:

@@ -207,6 +207,7 @@ def carry_out(
         cut=running.cut,
         why=why,
         held=held,
+        is_sent=running.is_sent,
         duration_s=time.monotonic() - started,
     )
 

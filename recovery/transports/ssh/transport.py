@@ -168,7 +168,7 @@ class SshTransport:
         try:
             return self._open_channel(session, deadline), session
         except (paramiko.SSHException, EOFError, OSError) as error:
-            if is_new or isinstance(error, paramiko.ChannelException):
+            if is_new or session.is_active():  # others may use it
                 raise ConnectError(
                     f"no channel: {str(error) or type(error).__name__}", "busy"
                 ) from error
