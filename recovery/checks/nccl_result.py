@@ -71,7 +71,9 @@ def judge_nccl(result: NcclResult, expect: NcclExpect) -> Verdict:
         found += _warnings(result)
     row = result.largest
     best = f"{rate_word(row.busbw_gb_per_s)} at {size_word(row.size_bytes)}" if row else ""
-    return verdict(found, otherwise=f"{best}, {result.n_ranks} ranks, no wrong value")
+    groups = result.body.n_groups
+    beside = f" in each of {groups} groups" if groups > 1 else ""
+    return verdict(found, otherwise=f"{best}, {result.n_ranks} ranks{beside}, no wrong value")
 
 
 def _wrong_values(result: NcclResult) -> Iterator[Finding]:
@@ -204,7 +206,7 @@ def _too_slow(result: NcclResult, floor: Floor, *, known: bool) -> Finding:
 
 
 def _floors(result: NcclResult, expect: NcclExpect) -> tuple[Floor, ...]:
-    n_nodes = expect.n_nodes or max(len(result.hosts), 1)
+    n_nodes = expect.n_nodes or max(len(result.body.hosts_of_one_group), 1)
     ran = result.n_ranks
     shape = Shape(
         collective=result.body.collective or "all_reduce",

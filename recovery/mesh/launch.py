@@ -9,6 +9,9 @@ from shlex import join, quote
 # A dead node must not hold mpirun's own ssh for minutes, and nobody is there to type a password.
 _SSH = "-o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o BatchMode=yes"
 
+_WITHOUT_ENV = r's/"env":\[.*\],"\(nccl_version\|config\)":/"\1":/p'
+_PRINT_JSON = f"""{{ sed -n {quote(_WITHOUT_ENV)} "$d/j" 2> /dev/null; echo; }}"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
@@ -16,6 +19,7 @@ class Launch:
 
     ``gpus`` is a node's number of them; ``folder`` holds the nccl-tests where they are not on the
     PATH; ``env`` are NCCL variables, an empty value takes one out; ``python`` may have torch.
+    ``writes_json`` where the build knows ``-J``.
     """
 
     collective: str
@@ -25,6 +29,7 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
     python: str = "python3"
+    writes_json: bool = False
 
     @property
     def program(self) -> str:
@@ -61,9 +66,20 @@ def on_rail(launch: Launch, rail: int, hca: str, n_rails: int) -> Launch:
     return replace(launch, gpus=1, env={**launch.env, **one})
 
 
+def pooled(launch: Launch, size: int) -> Launch:
+    """All groups of ``size`` nodes in one launch, one communicator each, side by side.
+
+    ``hosts`` name the nodes group by group. What it measures is the slowest rank of all groups
+    (``-a 3``), so that it says whether any group is slow, and not which.
+
+    Source: README of nccl-tests, NCCL_TESTS_SPLIT.
+    """
+    return replace(launch, env={**launch.env, "NCCL_TESTS_SPLIT": f"DIV {size * launch.gpus}"})
+
+
 def alone_line(launch: Launch) -> str:
     """The build without MPI on one node, all its GPUs in one process."""
-    return join((launch.program, *_sizes(launch), "-g", str(launch.gpus)))
+    return _with_folder(launch, join((launch.program, *_sizes(launch), "-g", str(launch.gpus))))
 
 
 def mpirun_line(launch: Launch, *, carries_keys: bool = False) -> str:
@@ -73,17 +89,28 @@ def mpirun_line(launch: Launch, *, carries_keys: bool = False) -> str:
     that the nodes need not know each other; their own known_hosts are still looked at.
     """
     hosts = ",".join(f"{host}:{launch.gpus}" for host in launch.hosts)
-    ssh = f'"{_SSH} -o GlobalKnownHostsFile=$k"' if carries_keys else quote(_SSH)
+    ssh = f'"{_SSH} -o GlobalKnownHostsFile=$d/k"' if carries_keys else quote(_SSH)
     start = "mpirun --allow-run-as-root --tag-output --mca plm_rsh_args"
     ranks = ("-np", str(launch.gpus * len(launch.hosts)), "-H", hosts)
     passed = (
         word for name, value in launch.variables.items() for word in ("-x", f"{name}={value}")
     )
     rest = join((*ranks, *passed, launch.program, *_sizes(launch), "-g", "1"))
-    line = f"{start} {ssh} {rest}"
-    if not carries_keys:
+    return _with_folder(launch, f"{start} {ssh} {rest}", carries_keys=carries_keys)
+
+
+def _with_folder(launch: Launch, line: str, *, carries_keys: bool = False) -> str:
+    """The line with a folder of its own, where it needs one: for host keys, for the JSON file.
+
+    The file is printed below the text, without the node's whole environment (secrets too), and
+    only after a good end: a torn one says less than the text.
+    """
+    if not (carries_keys or launch.writes_json):
         return line
-    return f'k=$(mktemp) && trap \'rm -f "$k"\' EXIT && cat > "$k" && {line} < /dev/null'
+    keys = ' && cat > "$d/k"' if carries_keys else ""
+    told = ' -J "$d/j"' if launch.writes_json else ""
+    begun = f"d=$(mktemp -d) && trap 'rm -rf \"$d\"' EXIT{keys} && {line}{told} < /dev/null"
+    return f"{begun} && {_PRINT_JSON}" if launch.writes_json else begun
 
 
 def srun_line(launch: Launch) -> str:
@@ -92,7 +119,8 @@ def srun_line(launch: Launch) -> str:
     shape = (f"--nodes={n_nodes}", f"--nodelist={names}", f"--ntasks-per-node={launch.gpus}")
     slurm = ("srun", "--mpi=pmix", "--overlap", "--kill-on-bad-exit=1", *shape)
     exported = ",".join(("ALL", *(f"{n}={v}" for n, v in launch.variables.items() if "," not in v)))
-    return join((*slurm, f"--export={exported}", launch.program, *_sizes(launch), "-g", "1"))
+    line = join((*slurm, f"--export={exported}", launch.program, *_sizes(launch), "-g", "1"))
+    return _with_folder(launch, line)
 
 
 def torch_line(launch: Launch, node_rank: int, address: str, port: int, timeout_s: float) -> str:
@@ -112,7 +140,8 @@ def torch_line(launch: Launch, node_rank: int, address: str, port: int, timeout_
 
 
 def _sizes(launch: Launch) -> tuple[str, ...]:
-    return ("-b", launch.size, "-e", launch.size, "-f", "2")
+    slowest = ("-a", "3") if "NCCL_TESTS_SPLIT" in launch.env else ()
+    return ("-b", launch.size, "-e", launch.size, "-f", "2", *slowest)
 
 
 def known_hosts(keys: Iterable[tuple[Iterable[str], Iterable[str]]]) -> bytes:

@@ -17,6 +17,7 @@ class Probe:
     hcas: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     leaf: str = ""
+    json: tuple[str, ...] = ()  # tools that know -J
     digests: Mapping[str, str] = field(default_factory=dict)
 
     def has(self, tool: str) -> bool:
@@ -27,6 +28,7 @@ class Probe:
 def probe_line(programs: Iterable[str], python: str = "python3") -> str:
     """The line; it reads only, and says nothing about what is not there.
 
+    That a build knows ``-J`` is seen by the words that it would say of its file (from v2.17 on).
     ``python`` is the one that may have torch.
 
     Source: sysfs-class-infiniband, ``mpirun --version`` of Open MPI 4 and 5, lldpctl(8).
@@ -36,6 +38,8 @@ def probe_line(programs: Iterable[str], python: str = "python3") -> str:
         f'for t in {named}; do p=$(command -v "$t") && echo "tool $t $p"; done',
         f'for t in {" ".join(map(quote, programs))}; do p=$(command -v "$t")'
         ' && echo "sum $t $(sha256sum < "$p")"; done',
+        f'for t in {" ".join(map(quote, programs))}; do p=$(command -v "$t")'
+        ' && grep -qs "Writing JSON output" "$p" && echo "json $t"; done',
         "mpirun --version 2>/dev/null | sed -n '1s/^/mpi /p'",
         f"{quote(python)} -c 'from importlib.util import find_spec as f;"
         ' f("torch") and print("tool torch -")\' 2>/dev/null',
@@ -60,6 +64,7 @@ def read_probe(text: str) -> Probe:
         hcas=tuple(found.get("hca", ())),
         keys=tuple(key for key in found.get("key", ()) if len(key.split()) >= 2),
         leaf=(found.get("leaf") or [""])[0],
+        json=tuple(found.get("json", ())),
         digests={name: rest.split()[0] for name, rest in map(_two, found.get("sum", ())) if rest},
     )
 

@@ -81,7 +81,7 @@ class NcclResult:
 
 
 def read_nccl(text: str) -> NcclResult:
-    """What one launch printed, standard output and error together, or its JSON file.
+    """What one launch printed, standard output and error together, or its JSON file, or both.
 
     Raises:
         ParseError: neither nccl-tests nor a launcher of it printed this, or nothing at all.
@@ -93,7 +93,7 @@ def read_nccl(text: str) -> NcclResult:
     if nccl_json.looks_like_json(text):
         return NcclResult(nccl_json.read_body(text))
     lines = nccl_text.plain_lines(text)
-    body = nccl_text.read_body(lines)
+    body = nccl_json.preferred(nccl_text.read_body(lines), lines)
     fault = first_fault(lines)
     launcher = None if body.started and fault else launcher_failure(lines)
     if not body.started and fault is None and launcher is None:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 from recovery.errors import ParseError
-from recovery.reading.nccl_row import Body, Device, Row
+from recovery.reading.nccl_row import Body, Device, Row, count_groups
 
 _DECODER = json.JSONDecoder()
 _COLLECTIVE = re.compile(r"(\w+)_perf\b")
@@ -49,6 +50,35 @@ def read_body(text: str) -> Body:
         out_of_bounds=_whole_number(bounds.get("count")),
         mean_busbw_gb_per_s=_number(mean),
         complete="out_of_bounds" in whole and bool(whole.get("end_time")),
+    )
+
+
+def preferred(body: Body, lines: Iterable[str]) -> Body:
+    """The report of the text, with the numbers of a whole ``-J`` file that was printed below it.
+
+    Ranks and devices stay those of the text: the file names only the first GPU of each process.
+    """
+    for line in lines:
+        if line.startswith("{") and looks_like_json(line):
+            try:
+                found = read_body(line)
+            except ParseError:
+                continue
+            if found.complete:
+                return _joined(body, found) if body.devices else found
+    return body
+
+
+def _joined(body: Body, found: Body) -> Body:
+    return replace(
+        body,
+        collective=found.collective or body.collective,
+        rows=found.rows,
+        out_of_bounds=found.out_of_bounds,
+        mean_busbw_gb_per_s=found.mean_busbw_gb_per_s,
+        complete=True,
+        has_environment=found.has_environment,
+        is_json=True,
     )
 
 
@@ -88,7 +118,7 @@ def _body(whole: Mapping[str, Any], rows: list[Mapping[str, Any]], **changes: An
         is_json=True,
         collective=_collective(whole.get("args") or ()),
         devices=devices,
-        n_ranks=each * len(devices) or None,
+        n_ranks=each * len(devices) // count_groups(devices) or None,
         rows=tuple(_row(row) for row in rows),
         has_environment=bool(whole.get("env")),
         **changes,
@@ -103,7 +133,11 @@ def _collective(args: Any) -> str:
 def _device(item: Mapping[str, Any]) -> Device:
     rank, device = _whole_number(item.get("rank")), _whole_number(item.get("device"))
     return Device(
-        rank or 0, str(item.get("hostname", "")), device or 0, str(item.get("device_info", ""))
+        rank or 0,
+        str(item.get("hostname", "")),
+        device or 0,
+        str(item.get("device_info", "")),
+        _whole_number(item.get("group")) or 0,
     )
 
 

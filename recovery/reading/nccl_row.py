@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isfinite
 
@@ -52,6 +53,7 @@ class Device:
     host: str
     device: int
     model: str = ""
+    group: int = 0  # of several communicators in one launch (NCCL_TESTS_SPLIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +62,7 @@ class Body:
 
     ``started`` claims that nccl-tests printed anything of its own. ``started_size_bytes`` is the
     payload of a row that began and never ended. ``n_runs`` above 1: they stand one behind another.
+    ``n_ranks`` are those of one communicator.
     """
 
     started: bool = False
@@ -76,3 +79,19 @@ class Body:
     complete: bool = False
     has_environment: bool = False  # the JSON layout dumps the whole environment, secrets too
     is_json: bool = False
+
+    @property
+    def n_groups(self) -> int:
+        """Communicators that ran side by side in this one launch."""
+        return count_groups(self.devices)
+
+    @property
+    def hosts_of_one_group(self) -> tuple[str, ...]:
+        """Names of the nodes in the first communicator, in rank order."""
+        first = self.devices[0].group if self.devices else 0
+        return tuple(dict.fromkeys(d.host for d in self.devices if d.group == first))
+
+
+def count_groups(devices: Iterable[Device]) -> int:
+    """Communicators that these ranks belong to; one where nothing is said."""
+    return len({device.group for device in devices}) or 1

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from recovery.reading.nccl_row import Body, Device, Row
+from recovery.reading.nccl_row import Body, Device, Row, count_groups
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # "Sun Nov 29 04:20:10 2026[1,0]<stdout>:text", and "[job@1,0]<stdout>: text" of Open MPI 5
@@ -28,7 +28,7 @@ _COATS = tuple(
     )
 )
 _RANK = re.compile(
-    r"^#\s+Rank\s+(?P<rank>\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(?P<host>\S+)"
+    r"^#\s+Rank\s+(?P<rank>\d+)\s+(?:Group\s+(?P<group>\d+)\s+)?Pid\s+\d+\s+on\s+(?P<host>\S+)"
     r"\s+device\s+(?P<device>\d+)\s+\[[^\]]*\]\s*(?P<model>.*)$"
 )
 _ROW_START = re.compile(r"^\s*(?P<size>\d+)\s+(?P<count>\d+)\s+[a-z]\w+\s+[a-z]\w+(?=\s|$)")
@@ -96,7 +96,13 @@ class _Reading:
             self.n_further += bool(self.means)
         elif match := _RANK.match(line):
             self.devices.append(
-                Device(int(match["rank"]), match["host"], int(match["device"]), match["model"])
+                Device(
+                    int(match["rank"]),
+                    match["host"],
+                    int(match["device"]),
+                    match["model"],
+                    int(match["group"] or 0),
+                )
             )
         elif {"size", "count", "algbw"} <= set(line.split()):
             self.layout = tuple(line[1:].split())
@@ -120,12 +126,12 @@ def read_body(lines: Sequence[str]) -> Body:
     for line in lines:
         reading.take(line)
     zeros = sum(1 for device in reading.devices if device.rank == 0)
-    copies = max(zeros, 1)
+    copies, n_groups = max(zeros, 1), count_groups(reading.devices)
     return Body(
         started=bool(reading.headers or reading.devices or reading.rows or reading.layout),
         collective=reading.collective,
         devices=tuple(reading.devices),
-        n_ranks=len({device.rank for device in reading.devices}) or None,
+        n_ranks=len({device.rank for device in reading.devices}) // n_groups or None,
         copies=copies,
         n_runs=1 + reading.n_further,
         rows=_one_copy(reading.rows, copies),

@@ -10,6 +10,7 @@ import pytest
 from recovery.model.check import Check
 from recovery.model.output import Printed
 from recovery.model.verdict import Level
+from recovery.reading.nccl import read_nccl
 from recovery.registry import collect
 from tests.lab.conftest import Cluster
 
@@ -90,7 +91,9 @@ def test_a_lost_gpu_is_missing_everywhere(well: Cluster):
 
 
 def busbw(cluster: Cluster, command: str, env: str = "") -> float:
-    answer = cluster.run("node01", f"{env} {command} -J out.json >/dev/null; cat out.json")
+    answer = cluster.run(
+        "node01", f"rm -f out.json; {env} {command} -J out.json >/dev/null; cat out.json"
+    )
     return json.loads(answer.out)["results"][-1]["out_of_place"]["bus_bw"]
 
 
@@ -123,6 +126,29 @@ def test_the_same_pair_always_reaches_the_same(cluster: Cluster):
 
     assert busbw(cluster, pair) == busbw(cluster, pair)
     assert 375 < busbw(cluster, pair) < 392
+
+
+POOLED = (
+    "mpirun -np 4 -x NCCL_ALGO=Ring -x 'NCCL_TESTS_SPLIT=DIV 2'"
+    " -H node01:1,node02:1,node03:1,node01:1 all_reduce_perf -b 8G -e 8G -a 3"
+)
+
+
+def test_one_launch_of_several_pairs_gives_the_number_of_the_slowest(well: Cluster):
+    clean = read_nccl(well.run("node01", POOLED).out)
+    well.ask("break", fault="slow-nic", nodes=["node03"], value=None)
+    slow = read_nccl(well.run("node01", POOLED).out)
+
+    assert (clean.body.n_groups, clean.n_ranks, clean.body.copies) == (2, 2, 1)
+    assert 360 < clean.rows[-1].busbw_gb_per_s < 380
+    assert 85 < slow.rows[-1].busbw_gb_per_s < 100
+
+
+def test_a_json_file_that_is_there_is_not_overwritten(well: Cluster):
+    said = well.run("node01", f"rm -f out.json*; {ALONE} -J out.json; {ALONE} -J out.json; ls")
+
+    assert "# Writing JSON output to out.json.0" in said.out
+    assert well.run("node01", f"{ALONE} -J /none/x").out.startswith("# skipping json output")
 
 
 def test_mpirun_names_the_node_that_is_off(well: Cluster):

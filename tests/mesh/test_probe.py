@@ -1,6 +1,8 @@
 """What a node says that it has, and who differs from the others."""
 
-from recovery.mesh.probe import Probe, odd_ones, read_probe, strange_hcas
+import subprocess
+
+from recovery.mesh.probe import Probe, odd_ones, probe_line, read_probe, strange_hcas
 
 SAID = """tool all_reduce_perf /opt/nccl-tests/all_reduce_perf
 tool mpirun /usr/bin/mpirun
@@ -42,3 +44,17 @@ def test_hca_names_are_prefixes_unless_exact_and_unknown_devices_are_no_fault():
     assert strange_hcas("=mlx5", ["mlx5_0"]) == ("mlx5",)
     assert strange_hcas("^mlx5_7", ["mlx5_0"]) == ()
     assert strange_hcas("mlx5_0", []) == ()
+
+
+def test_a_build_knows_json_by_the_words_it_would_say(tmp_path):
+    new, old = tmp_path / "new_perf", tmp_path / "old_perf"
+    new.write_bytes(b"\x7fELF\0# Writing JSON output to %s\0")
+    old.write_bytes(b"\x7fELF\0")
+    for program in (new, old):
+        program.chmod(0o755)
+
+    line = probe_line((str(new), str(old)))
+    said = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=False)
+
+    assert read_probe(said.stdout).json == (str(new),)
+    assert set(read_probe(said.stdout).tools) >= {str(new), str(old)}

@@ -1,15 +1,17 @@
 """What a mesh finds before its first test: tools, versions, names, leaves, who is in question."""
 
-from dataclasses import replace
+import re
+from dataclasses import dataclass, replace
 
 import pytest
 
 from recovery.errors import InputError
 from recovery.model.node import Node
+from recovery.model.output import Ending, Output
 from recovery.model.verdict import Level
 from recovery.steps.mesh import MESH, MeshParams, rejudged
 from tests.fakes import FakeTransport, FakeWorld, a_step, finished
-from tests.steps.test_mesh import NODES, PROBED, PROFILE, nodes_of, speed
+from tests.steps.test_mesh import NODES, PROBED, PROFILE, nodes_of, speed, table
 
 NO_MPI = "tool all_reduce_perf /usr/bin/all_reduce_perf\n"
 
@@ -169,3 +171,93 @@ def test_a_node_that_cannot_be_asked_is_unknown_and_takes_no_part():
 
     assert "could not be asked" in worst(result, "node2").finding
     assert all(facts["group"] == ["node1"] for facts in noted(world, "mesh.test"))
+
+
+def test_json_is_asked_for_where_every_node_of_a_test_knows_it():
+    knows = f"{PROBED}json all_reduce_perf\n"
+
+    _, world = meshed({**{n.name: knows for n in NODES}, "node4": PROBED})
+
+    for asked, line in world.transport.asked:
+        if "_perf -b" in line:
+            assert ("-J " in line) is ("node4" not in (asked, *nodes_of(Node(asked), Line(line))))
+
+
+@dataclass
+class Line:
+    line: str
+
+
+def pooled(slow=(), status=0, profile=PROFILE, hang=False):
+    """A mesh whose first pairs run in one launch; lines of launches by number of nodes."""
+
+    def answer(nodes):
+        if len(nodes) > 2 and hang:
+            return Output(Ending.TIMEOUT, duration_s=30.0)
+        if len(nodes) > 2:
+            rate = 95.0 if set(nodes) & set(slow) else 371.0
+            text = table(nodes, rate)
+            return finished(re.sub(r"(Rank +)(\d+)( Group +)0", in_group, text), status=status)
+        return speed(*slow)(nodes)
+
+    def in_group(match):
+        return f"{match[1]}{match[2]}{match[3]}{int(match[2]) // 16}"
+
+    def run(node, command):
+        if "command -v" in command.line:
+            return finished(PROBED)
+        if "/proc/net/snmp" in command.line:
+            return finished("")
+        return answer(nodes_of(node, command))
+
+    world = FakeWorld(transport=FakeTransport(run), profiles=profile, step=a_step("mesh"))
+    result = MESH.run(MeshParams(pooled=True, levels=("pairs", "suspects")), NODES, world)
+    sizes = [len(nodes_of(Node(n), Line(line))) for n, line in world.transport.asked
+             if "_perf -b" in line]  # fmt: skip
+    return result, world, sizes
+
+
+def test_pooled_pairs_are_one_launch_whose_output_is_the_evidence_of_each():
+    result, world, sizes = pooled()
+
+    tests = noted(world, "mesh.test")
+    assert sizes == [8]
+    assert len(tests) == 4
+    assert len({facts["evidence"] for facts in tests}) == 1
+    assert {facts["busbw_gb_per_s"] for facts in tests} == {371.0}
+    assert {worst(result, n.name).level for n in NODES} == {Level.PASS}
+
+
+@pytest.mark.parametrize("what", [{"slow": ("node3",)}, {"hang": True, "slow": ("node3",)}])
+def test_a_pooled_launch_that_fails_convicts_nobody_and_each_pair_is_asked_by_itself(what):
+    result, world, sizes = pooled(**what)
+
+    assert sizes[:5] == [8, 2, 2, 2, 2]
+    (note,) = noted(world, "mesh.pooled")
+    assert note["ok"] is False
+    assert {n.name for n in NODES if worst(result, n.name).level is Level.FAIL} == {"node3"}
+
+
+def test_without_a_floor_nothing_is_pooled():
+    _, _, sizes = pooled(profile={**PROFILE, "busbw": PROFILE["busbw"][:1]})
+
+    assert sizes == [2] * 4
+
+
+def test_a_build_that_ignores_the_split_has_too_many_ranks_and_is_asked_pair_by_pair():
+    def answer(nodes):
+        return finished(table(nodes, 371.0)) if len(nodes) > 2 else speed()(nodes)
+
+    _, world = meshed(PROBED, answer=answer, pooled=True, levels=("pairs",))
+
+    assert noted(world, "mesh.pooled")[0]["ok"] is False
+    assert len(noted(world, "mesh.test")) == 4
+
+
+def test_a_pooled_mesh_is_judged_again_from_its_one_output():
+    _, world, _ = pooled()
+    (plan,), tests = noted(world, "mesh.plan"), noted(world, "mesh.test")
+
+    found = rejudged(plan, tests, lambda _: PROFILE, lambda d: world.evidence[d].decode())
+
+    assert {finding.level for finding in found.values()} == {Level.PASS}

@@ -35,6 +35,7 @@ def main():
     fabric = read_fabric()
     hosts = os.environ.get("RECOVER_LAB_HOSTS", os.environ["RECOVER_LAB_NODE"]).split(",")
     ranks = int(os.environ.get("OMPI_COMM_WORLD_SIZE", "1")) * options["gpus"]
+    file = open_json(options["json"])
     say(f"# Collective test starting: {program}")
     say(
         "# nThread 1 nGpus {gpus} minBytes {least} maxBytes {most} step: {step}(factor) "
@@ -42,19 +43,48 @@ def main():
             **options
         )
     )
-    devices = list_devices(fabric, hosts, ranks, options["gpus"])
+    each = ranks_of_a_group(ranks)
+    devices = list_devices(fabric, hosts, ranks, options["gpus"], each)
     say("#\n# Using devices")
     for line in devices["lines"]:
         say(line)
     sys.stdout.write(HEADER)
     sys.stdout.flush()
-    results = run_sizes(program, options, fabric, hosts, ranks)
+    results = run_sizes(program, options, fabric, groups_of(hosts, ranks, each), each)
     average = sum(r["busbw"] + r["busbw_in"] for r in results) / max(1, 2 * len(results))
     say("# Out of bounds values : 0 OK")
     say(f"# Avg bus bandwidth    : {average:g} ")
     say("#\n# Collective test concluded: " + program)
-    if options["json"]:
-        write_json(program, options, devices["json"], results, average)
+    if file:
+        write_json(file, program, options, devices["json"], results, average)
+
+
+def open_json(path):
+    """The file of ``-J``, a new one with a number where it is there; None without one."""
+    if not path:
+        return None
+    name, count = path, 0
+    while os.path.exists(name):
+        name, count = f"{path}.{count}", count + 1
+    try:
+        file = open(name, "x")
+    except OSError:
+        say(f"# skipping json output; {name} not accessible")
+        return None
+    say(f"# Writing JSON output to {name}")
+    return file
+
+
+def ranks_of_a_group(ranks):
+    """All ranks, or as many as ``NCCL_TESTS_SPLIT="DIV 16"`` puts into each group."""
+    word, _, each = os.environ.get("NCCL_TESTS_SPLIT", "").partition(" ")
+    return min(ranks, int(each)) if word == "DIV" else ranks
+
+
+def groups_of(hosts, ranks, each):
+    """The nodes of each group."""
+    width = max(1, len(hosts) * each // ranks)
+    return [hosts[at : at + width] for at in range(0, len(hosts), width)]
 
 
 def say(text):
@@ -95,7 +125,7 @@ def read_fabric():
         return json.load(file)
 
 
-def list_devices(fabric, hosts, ranks, per_process):
+def list_devices(fabric, hosts, ranks, per_process, in_group):
     """The device lines; ends the program as CUDA does when a node has too few GPUs."""
     each = max(1, ranks // len(hosts))
     lines, listed = [], []
@@ -108,19 +138,22 @@ def list_devices(fabric, hosts, ranks, per_process):
             sys.exit(2)
         pid = 48211 + rank // per_process
         lines.append(
-            f"#  Rank {rank:2d} Group  0 Pid {pid:6d} on {host:>10} device {device:2d} "
+            f"#  Rank {rank:2d} Group {rank // in_group:2d} Pid {pid:6d} on {host:>10} "
+            f"device {device:2d} "
             f"[0000:{BUS[device % 8]}:00] NVIDIA H100 80GB HBM3"
         )
-        listed.append({"rank": rank, "group": 0, "pid": pid, "hostname": host, "device": device,
-                       "device_hex": f"0000:{BUS[device % 8]}:00",
+        if rank % per_process:
+            continue  # the file names the first GPU of each process only
+        listed.append({"rank": rank, "group": rank // in_group, "pid": pid, "hostname": host,
+                       "device": device, "device_hex": f"0000:{BUS[device % 8]}:00",
                        "device_info": "NVIDIA H100 80GB HBM3"})  # fmt: skip
     return {"lines": lines, "json": listed}
 
 
-def run_sizes(program, options, fabric, hosts, ranks):
-    """One row a size; a node that hangs stops the table in its middle."""
-    peak = peak_busbw(program, fabric, hosts)
-    hangs = any(program in fabric[h]["hang"] for h in hosts)
+def run_sizes(program, options, fabric, groups, ranks):
+    """One row a size, of the slowest group; a node that hangs stops the table in its middle."""
+    peak = min(peak_busbw(program, fabric, hosts) for hosts in groups)
+    hangs = any(program in fabric[h]["hang"] for hosts in groups for h in hosts)
     results, size = [], options["least"]
     while size <= options["most"]:
         if hangs and results:
@@ -207,7 +240,7 @@ def draw(*words):
     return int.from_bytes(hashlib.sha256("/".join(words).encode()).digest()[:6], "big")
 
 
-def write_json(program, options, devices, results, average):
+def write_json(file, program, options, devices, results, average):
     """The file of ``-J``, version 3."""
     stamp = time.strftime("%Y-%m-%d %H:%M:%S")
     document = {
@@ -218,7 +251,8 @@ def write_json(program, options, devices, results, average):
             "maximum_bytes": options["most"], "step_factor": options["step"],
             "warmup_iters": options["warmup"], "iterations": options["iters"],
             "aggregated_iterations": 1, "validation": options["check"], "graph": 0,
-            "blocking_collectives": "false", "devices": devices,
+            "blocking_collectives": "false", "per_iter_timing": "false",
+            "parallel_init": "false", "devices": devices,
         },
         "results": [
             {"size": r["size"], "count": r["size"] // 4, "type": "float", "redop": r["redop"],
@@ -234,7 +268,7 @@ def write_json(program, options, devices, results, average):
         "average_bus_bandwidth": {"bandwidth": average, "okay": "unchecked"},
         "errors": [""], "end_time": stamp,
     }  # fmt: skip
-    with open(options["json"], "w") as file:
+    with file:
         json.dump(document, file, separators=(",", ":"))
 
 

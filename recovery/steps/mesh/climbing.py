@@ -12,6 +12,7 @@ from recovery.mesh.relative import HANG, held_against
 from recovery.mesh.words import Level, Outcome, Result, Round, State
 from recovery.model.output import Command
 from recovery.reading.nccl_size import rate_word
+from recovery.steps.mesh.pooling import pooled_results
 from recovery.steps.mesh.setting import Setting
 from recovery.steps.mesh.testing import expected, tested
 
@@ -55,7 +56,8 @@ def _play(climbed: Climb, played: Round) -> None:
 
 def _in_time(climbed: Climb, played: Round) -> list[Result]:
     """The results; who had too little time is asked again with as much as others needed."""
-    results = tested(climbed.setting, played, climbed.limit_s)
+    pooled = pooled_results(climbed.setting, played, climbed.limit_s)
+    results = pooled or tested(climbed.setting, played, climbed.limit_s)
     while _wants_more(climbed, played, results):
         late = tuple(r.group for r in results if r.code == HANG)
         words = f"round {played.number}: {len(late)} of {len(results)} tests had too little time"

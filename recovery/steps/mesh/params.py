@@ -19,6 +19,8 @@ class MeshParams(BaseModel):
     and serve as partners. ``leaves`` is a topology file of the controller. ``env`` are variables
     for NCCL; those of the inventory's ``nccl_env`` come first. A test below ``slow_below`` of the
     median of its kind (and 3 MAD-sigma) is slow; a network that others share needs less than 0.9.
+    ``pooled`` starts the first pairs in one launch (NCCL_TESTS_SPLIT), and each by itself if that
+    does not pass.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -29,6 +31,7 @@ class MeshParams(BaseModel):
     only: str = ""
     leaves: str = ""
     env: dict[str, str] = Field(default_factory=dict)
+    pooled: bool = False
     slow_below: float = Field(LEAST_SHARE, gt=0, le=1)
 
     @field_validator("levels", mode="before")

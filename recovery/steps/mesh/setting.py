@@ -59,9 +59,27 @@ class Setting:
             folder=str(first.variables.get("nccl_tests_dir") or ""),
             python=python_of(first),
         )
+        whole = replace(whole, writes_json=self._knows_json(group, whole.program))
         if group.rail is None:
             return on_pairs(whole) if self._forces_ring(first, whole) else whole
         return on_rail(whole, group.rail, self.hca(first, group.rail), self.options.n_rails)
+
+    def has_floor(self, group: Group) -> bool:
+        """Claims that the profile says what this test must reach at least."""
+        launch = self.launch(group)
+        rows = self.world.profile(self.nodes[group.nodes[0]]).get("busbw") or ()
+        shape = Shape(
+            collective=launch.collective,
+            n_nodes=len(group.nodes),
+            gpus_per_node=launch.gpus,
+            algorithm=launch.algorithm,
+        )
+        return bool(floors_for(rows, shape))
+
+    def _knows_json(self, group: Group, program: str) -> bool:
+        """Claims that every node's build takes ``-J``: one that does not would end at once."""
+        knows = (n in self.probes and program in self.probes[n].json for n in group.nodes)
+        return self.runner != "torch" and all(knows)
 
     def _forces_ring(self, node: Node, launch: Launch) -> bool:
         """Claims that no floor of the profile was measured with what NCCL itself chooses."""

@@ -8,7 +8,14 @@ from dataclasses import replace
 from recovery.checks.nccl_result import NCCL_RESULT
 from recovery.engine.judging import Judged, judge_one
 from recovery.engine.outcome import ending_finding
-from recovery.mesh.launch import alone_line, known_hosts, mpirun_line, srun_line, torch_line
+from recovery.mesh.launch import (
+    Launch,
+    alone_line,
+    known_hosts,
+    mpirun_line,
+    srun_line,
+    torch_line,
+)
 from recovery.mesh.relative import HANG
 from recovery.mesh.words import Group, Outcome, Result, Round
 from recovery.model.output import Command, Ending, Output, Printed
@@ -35,7 +42,11 @@ def tested(setting: Setting, played: Round, limit_s: float) -> list[Result]:
 
 def command(setting: Setting, group: Group, limit_s: float) -> Command:
     """The command that runs on the group's first node."""
-    launch = setting.launch(group)
+    return command_of(setting, group, setting.launch(group), limit_s)
+
+
+def command_of(setting: Setting, group: Group, launch: Launch, limit_s: float) -> Command:
+    """The command of a launch, on the first node of the group."""
     if len(group.nodes) == 1:
         return Command(alone_line(launch), timeout_s=limit_s, env=launch.variables)
     if setting.runner == "srun":
