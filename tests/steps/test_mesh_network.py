@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,9 +98,9 @@ def levels(operator: Controller) -> str:
     return " ".join(found[name]["verdict"]["findings"][0]["level"] for name in NAMES)
 
 
-def rounds(operator: Controller) -> list[str]:
-    """What was said of each test."""
-    return [e["message"] for e in operator.events("Noted") if e["kind"] == "mesh.test"]
+def tests(operator: Controller) -> list[dict[str, Any]]:
+    """The notes of each test."""
+    return [e for e in operator.events("Noted") if e["kind"] == "mesh.test"]
 
 
 @needs_mpi
@@ -110,6 +111,30 @@ def test_a_slow_cable_is_found_with_open_mpi(operator: Controller) -> None:
 
     assert levels(operator) == "pass pass fail pass", told(operator, done.said)
     assert "by mpirun" in done.said
+
+
+@needs_mpi
+def test_sound_pairs_are_one_launch_read_from_its_json(operator: Controller) -> None:
+    done = operator.run({**MESH, "pooled": True})
+
+    assert levels(operator) == "pass pass pass pass", told(operator, done.said)
+    assert "round 1: 2 pairs in one launch: the slowest at" in done.said
+    (digest,) = {test["facts"]["evidence"] for test in tests(operator)}
+    (kept,) = operator.state.rglob(f"*{digest}*")
+    text = kept.read_text()
+    assert '"results":[' in text
+    assert '"env"' not in text
+    assert "Group  1" in text
+
+
+@needs_mpi
+def test_a_slow_cable_among_pooled_pairs_is_found_by_asking_each(operator: Controller) -> None:
+    slow_cable(operator.bed, "n3")
+
+    done = operator.run({**MESH, "pooled": True})
+
+    assert levels(operator) == "pass pass fail pass", told(operator, done.said)
+    assert "each by itself now" in done.said
 
 
 @needs_mpi
