@@ -13,6 +13,7 @@ from recovery.model.kind import Kept, NodeResult
 from recovery.model.node import Node
 from recovery.model.output import Command, Ending, Output
 from recovery.model.runbook import Place, Step
+from recovery.model.verdict import Finding
 from recovery.registry import pick
 
 
@@ -88,6 +89,9 @@ class FakeWorld:
     notes: list[tuple[str, str, Mapping[str, Any]]] = field(default_factory=list)
     intents: list[tuple[str, Mapping[str, Any]]] = field(default_factory=list)
     bmcs: Callable[[Node, BmcAsk], Output | None] = lambda node, question: None
+    holds: dict[str, Finding] = field(default_factory=dict)
+    aside: list[tuple[tuple[str, ...], str, str]] = field(default_factory=list)
+    said_of_drain: str = ""
     answers: list[tuple[bool | None, str]] = field(default_factory=list)
     reports: list[tuple[str, ...]] = field(default_factory=list)
 
@@ -121,6 +125,13 @@ class FakeWorld:
 
     def intentions(self, what: str) -> tuple[Mapping[str, Any], ...]:
         return tuple(facts for name, facts in self.intents if name == what)
+
+    def spent(self, node: Node) -> Finding | None:
+        return self.holds.get(node.name)
+
+    def set_aside(self, nodes: tuple[Node, ...], reason: str, remedy: str) -> str:
+        self.aside.append((tuple(node.name for node in nodes), reason, remedy))
+        return self.said_of_drain
 
     def results(self, verb: str) -> Mapping[str, NodeResult]:
         return self.earlier.get(verb, {})

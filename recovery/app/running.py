@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 import recovery
@@ -24,7 +25,7 @@ from recovery.app.preparing import Prepared
 from recovery.app.reporting import Reporter
 from recovery.app.secrecy import people_of, resolved, secret_values
 from recovery.app.stories import stories_of
-from recovery.engine.blast import disrupted
+from recovery.engine.blast import WEEK_S, attempts, disrupted
 from recovery.engine.ending import RunEnd
 from recovery.engine.history import RunStory, story_of
 from recovery.engine.loop import Run
@@ -263,11 +264,17 @@ class _Sitting:
             secrets=secret_values(self.plan, inventory),
             bmc=bmcs.ask,
             disrupted=self._disrupted,
+            attempted=cache(self._attempted),
         )
 
     def _disrupted(self, since: float) -> set[str]:
         stories = stories_of(self.options.state, self.plan.cluster, since=since)
         return {name for story in stories for name in disrupted(story, since=since)}
+
+    def _attempted(self) -> dict[tuple[str, str], list[float]]:
+        stories = stories_of(self.options.state, self.plan.cluster, since=self.clock.now() - WEEK_S)
+        mine = self.folder.run
+        return attempts(s for s in stories if s.started and s.started.run != mine)
 
     def _report(self, formats: tuple[str, ...]) -> tuple[str, ...]:
         self.reported.extend(formats)

@@ -15,6 +15,7 @@ WORDS: dict[BmcAsk, tuple[str, ...]] = {
     BmcAsk.STATUS: ("chassis", "power", "status"),
     BmcAsk.ON: ("chassis", "power", "on"),
     BmcAsk.OFF: ("chassis", "power", "off"),
+    BmcAsk.SOFT: ("chassis", "power", "soft"),
     BmcAsk.SEL: ("sel", "elist"),
     BmcAsk.SENSORS: ("sdr", "list"),
 }

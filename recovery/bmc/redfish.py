@@ -11,6 +11,8 @@ from recovery.model.bmc import BmcAddress, BmcAsk, BmcKind
 from recovery.model.output import Ending, Output
 
 CONNECT_S, READ_S = 3.0, 30.0
+# Source: the enumeration ResetType of Redfish's Resource schema (DSP8010).
+_ORDERS = {BmcAsk.ON: "On", BmcAsk.OFF: "ForceOff", BmcAsk.SOFT: "GracefulShutdown"}
 
 
 def _ask(at: BmcAddress, question: BmcAsk, limit_s: float) -> Output:
@@ -69,14 +71,12 @@ def _answer(at: BmcAddress, question: BmcAsk, limit_s: float) -> Any:
     match question:
         case BmcAsk.STATUS:
             return system.json
-        case BmcAsk.ON:
-            system.reset_system(sushy.ResetType.ON)
-        case BmcAsk.OFF:
-            system.reset_system(sushy.ResetType.FORCE_OFF)
         case BmcAsk.SEL:
             return _event_log(system.json, get)
         case BmcAsk.SENSORS:
             return _sensors(system.json, get)
+        case BmcAsk.ON | BmcAsk.OFF | BmcAsk.SOFT:
+            system.reset_system(sushy.ResetType(_ORDERS[question]))
     return {}
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from recovery.engine.health import RELEASED
 from recovery.engine.history import RunStory
 from recovery.engine.parts import Parts
 from recovery.engine.world import Recorder
 from recovery.model.events import Intended
 from recovery.model.node import Node
 from recovery.model.runbook import Effect, Limits, Step
-from recovery.model.verdict import Verdict, failed, single
+from recovery.model.verdict import Finding, Verdict, failed, single
 from recovery.plan import Excess, excess_of
 
 DISRUPT = "disrupt"
@@ -19,6 +20,7 @@ DISRUPT = "disrupt"
 DRAIN = "drain"
 """The intent before nodes are set aside where others see it; ``facts["nodes"]``."""
 HOUR_S = 3600.0
+WEEK_S = 7 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,21 @@ class Blast:
             last_hour=tuple(self._parts.disrupted(since)) if hourly else (),
         )
 
+    def spent(self, step: Step, node: Node) -> Finding | None:
+        """Why a node is not disrupted once more by the same verb: what did not last is over."""
+        key = (node.name, step.verb)
+        every = attempts([self.recorder.story], before=self._parts.attempted())
+        recent = [at for at in every.get(key, ()) if at >= self.recorder.now - WEEK_S]
+        most = self.limits.attempts
+        if not most or len(recent) < most:
+            return None
+        return failed(
+            f"no {step.verb} again: {len(recent)} within a week, the limit is {most}",
+            remedy="ask the vendor for a replacement (`recover bundle` packs the ticket); once "
+            "mended, `recover return` starts the count anew",
+            code="blast.attempts",
+        )
+
     def drain(self, step: Step, names: tuple[str, ...], reason: str) -> str:
         """Has nodes set aside where others see it, unless those would be too many."""
         told = [i for i in self.recorder.story.intended if i.what == DRAIN]
@@ -86,3 +103,29 @@ def disrupted(story: RunStory, *, since: float = 0.0) -> Iterable[str]:
         for intent in story.intended
         if intent.what == DISRUPT and intent.at >= since
     )
+
+
+def attempts(
+    stories: Iterable[RunStory],
+    *,
+    before: Mapping[tuple[str, str], Sequence[float]] | None = None,
+) -> dict[tuple[str, str], list[float]]:
+    """When each node was disrupted by which verb, since it was given back; oldest first."""
+    found = {key: list(times) for key, times in (before or {}).items()}
+    for story in stories:
+        first: dict[tuple[str, object], object] = {}  # a power off may be two orders, one try
+        for intent in story.intended:
+            step, node = story.steps.get(intent.step), intent.facts.get("node")
+            what = intent.facts.get("what")
+            if intent.what != DISRUPT or step is None:
+                continue
+            if first.setdefault((intent.step, node), what) == what:
+                found.setdefault((str(node), step.verb), []).append(intent.at)
+        released = {
+            str(name)
+            for note in story.notes
+            if note.kind == RELEASED
+            for name in note.facts.get("nodes", ())
+        }
+        found = {key: times for key, times in found.items() if key[0] not in released}
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from recovery.engine.attempt import Attempts
@@ -231,6 +232,8 @@ class Run:
                 width=width,
                 ends_at=min(self.parts.clock.monotonic() + limit_s, self.ends_at),
                 attempt=attempt,
+                holds=partial(self.blast.spent, step),
+                aside=partial(self._set_aside, step),
             )
 
         return Attempts(
@@ -252,8 +255,11 @@ class Run:
             if not self._step(replace(repair, nodes=bad)):
                 # The step itself is ruled on next: a repair that failed does not end the run.
                 self.shut_by, self.shut_step = shut
-                return result
-        again = attempts.carry_out(tuple(self.parts.nodes[n] for n in bad), {})
+                if step.effect is not Effect.READ:
+                    return result
+                break  # it may have mended some of them
+        out = self.recorder.story.quarantined
+        again = attempts.carry_out(tuple(self.parts.nodes[n] for n in bad if n not in out), {})
         return replace(result, nodes={**result.nodes, **again.nodes})
 
     def _rule(self, step: Step, result: StepResult, variables: Mapping[str, Any]) -> bool:
@@ -303,17 +309,22 @@ class Run:
             by_words.setdefault((worst.finding, worst.remedy), []).append(name)
         for (reason, remedy), names in by_words.items():
             if step.on_fail is OnFail.QUARANTINE:
-                said = self.blast.drain(step, tuple(names), reason)
-                reason = f"{reason} ({said})" if said else reason
-            self.recorder.tell(
-                Quarantined(
-                    at=self.recorder.now,
-                    step=step.id,
-                    nodes=tuple(names),
-                    reason=reason,
-                    remedy=remedy,
-                )
+                self._set_aside(step, tuple(names), reason, remedy)
+            else:
+                self._quarantined(step, tuple(names), reason, remedy)
+
+    def _set_aside(self, step: Step, names: tuple[str, ...], reason: str, remedy: str) -> str:
+        """Where others see it, too; returns what the scheduler said."""
+        said = self.blast.drain(step, names, reason)
+        self._quarantined(step, names, f"{reason} ({said})" if said else reason, remedy)
+        return said
+
+    def _quarantined(self, step: Step, names: tuple[str, ...], reason: str, remedy: str) -> None:
+        self.recorder.tell(
+            Quarantined(
+                at=self.recorder.now, step=step.id, nodes=names, reason=reason, remedy=remedy
             )
+        )
 
     def _shut(self, step: Step, verdict: Verdict) -> bool:
         self._gate(step, decide(step.gate, {}, step=verdict))

@@ -139,3 +139,10 @@ def _cut_in_the_middle(output: Output) -> list[Finding]:
 def silent_result(node: str, reason: str, *, remedy: str) -> NodeResult:
     """The result of a node that nothing was learned about."""
     return NodeResult(node=node, verdict=single(unknown(reason, remedy=remedy, code="node.silent")))
+
+
+def excused(finding: Finding, *, may_fail: bool) -> Finding:
+    """A finding that blocks, as a warning where what comes after says whether it helped."""
+    if not may_fail or not finding.level.blocks:
+        return finding
+    return warned(finding.finding, remedy=finding.remedy, code=finding.code)

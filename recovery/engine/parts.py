@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,8 @@ class Parts:
     ``drain`` tells the scheduler of quarantined nodes and returns a line for
     the journal, empty when there is none to tell; ``bmc`` asks a node's BMC within some seconds,
     None where none is known; ``disrupted`` names the nodes that runs of this cluster switched,
-    rebooted or reset since a time.
+    rebooted or reset since a time; ``attempted`` says when the runs before this one did so, by
+    node and verb.
     """
 
     clock: Clock
@@ -52,3 +53,4 @@ class Parts:
     secrets: tuple[str, ...] = ()
     bmc: Callable[[Node, BmcAsk, float], Output | None] = _no_bmc
     disrupted: Callable[[float], Collection[str]] = lambda since: ()
+    attempted: Callable[[], Mapping[tuple[str, str], Sequence[float]]] = dict

@@ -34,6 +34,7 @@ from recovery.model.output import Command, Ending, Output
 from recovery.model.ports import Clock, Launcher
 from recovery.model.result import Kept, NodeResult
 from recovery.model.runbook import Step
+from recovery.model.verdict import Finding
 
 BMC_S = 60.0  # the longest that one question to a BMC may take: an event log of 4,000 records
 _deadline: contextvars.ContextVar[float] = contextvars.ContextVar("deadline")
@@ -86,6 +87,8 @@ class StepWorld:
     ends_at: float  # monotonic; the attempt's own limit or the run's
     attempt: int = 1
     conclude: Callable[[NodeResult], NodeResult] = lambda result: result
+    holds: Callable[[Node], Finding | None] = lambda node: None
+    aside: Callable[[tuple[str, ...], str, str], str] = lambda names, reason, remedy: ""
     told: dict[str, NodeResult] = field(default_factory=dict)
 
     @property
@@ -206,6 +209,14 @@ class StepWorld:
     def intentions(self, what: str) -> tuple[Mapping[str, Any], ...]:
         """Facts of all intents of this name in this run so far."""
         return tuple(i.facts for i in self.recorder.story.intended if i.what == what)
+
+    def spent(self, node: Node) -> Finding | None:
+        """Why this verb may not disrupt the node once more; None when it may."""
+        return self.holds(node)
+
+    def set_aside(self, nodes: tuple[Node, ...], reason: str, remedy: str) -> str:
+        """Takes nodes out of the later steps and of the scheduler; returns what it said."""
+        return self.aside(tuple(node.name for node in nodes), reason, remedy)
 
     def results(self, verb: str) -> Mapping[str, NodeResult]:
         """The newest result of each node in this run's steps of this verb."""

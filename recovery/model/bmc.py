@@ -15,6 +15,7 @@ class BmcAsk(StrEnum):
     STATUS = "status"
     ON = "on"
     OFF = "off"
+    SOFT = "soft"  # asks the system to shut down, as its power button does
     SEL = "sel"  # its event log
     SENSORS = "sensors"
 

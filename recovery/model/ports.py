@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from recovery.model.output import Command, Output
     from recovery.model.result import Kept, NodeResult
     from recovery.model.runbook import Step
+    from recovery.model.verdict import Finding
 
 
 class Clock(Protocol):
@@ -183,6 +184,12 @@ class World(Protocol):
 
     def intentions(self, what: str) -> tuple[Mapping[str, Any], ...]:
         """Facts of all intents of this name in this run so far, earlier sittings included."""
+
+    def spent(self, node: Node) -> Finding | None:
+        """Why this verb may not disrupt the node once more (`limits: attempts`); else None."""
+
+    def set_aside(self, nodes: tuple[Node, ...], reason: str, remedy: str) -> str:
+        """Takes nodes out of the later steps and of the scheduler; returns what it said."""
 
     def results(self, verb: str) -> Mapping[str, NodeResult]:
         """The newest result of each node in finished steps of this verb in this run."""

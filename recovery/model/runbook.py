@@ -87,7 +87,7 @@ class Limits:
 
     ``disrupt`` nodes at most are switched, rebooted or reset by one run, ``disrupt_per_rack`` of
     one rack, ``disrupt_per_hour`` by all runs of the last hour; ``drain`` are set aside where
-    others see it.
+    others see it. One node is disrupted by the same verb ``attempts`` times within a week.
     """
 
     nodes_at_once: int = 256
@@ -96,6 +96,7 @@ class Limits:
     disrupt_per_rack: int = 0
     disrupt_per_hour: int = 0
     drain: int = 0
+    attempts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +143,7 @@ class Step:
     late: tuple[str, ...] = ()
     variables: Mapping[str, object] = field(default_factory=dict)
     describe: str = ""
+    n_waves: int = 1  # groups that are done one after the other, each with the whole time
     commands: tuple[str, ...] = ()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from recovery.errors import SelectionError, TemplateError
 from recovery.model.kind import Verb
+from recovery.model.node import Node
 from recovery.model.runbook import Effect, GateKind, OnFail, Rerun, Step
 from recovery.plan.expand import Placed
 from recovery.plan.fields import ARGUMENT, params_of, render_fields, render_inside, told_of
@@ -41,6 +42,7 @@ class Ground:
     select: Select | None
     only: frozenset[str] | None = None
     stand_ins: frozenset[str] = frozenset()
+    nodes: Mapping[str, Node] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -89,8 +91,15 @@ class Binding:
             late=self._late(when),
             variables=local,
             describe=told,
+            n_waves=self._n_waves(params, nodes),
             commands=commands,
         )
+
+    def _n_waves(self, params: BaseModel | None, names: tuple[str, ...]) -> int:
+        known = self.ground.nodes
+        if params is None or not self.verb.on_nodes or not known:
+            return 1
+        return max(1, len(self.verb.waves(params, tuple(known[name] for name in names))))
 
     def _own_effect(self, params: Any) -> Effect:
         less = self.verb.effect_of

@@ -19,9 +19,10 @@ from recovery.plan.problems import Problem, problem
 from recovery.plan.scope import Scope
 
 HOUR = "disrupt_per_hour"
-NAMES = ("disrupt", "disrupt_per_rack", "disrupt_per_hour", "drain")
+NAMES = ("disrupt", "disrupt_per_rack", "disrupt_per_hour", "drain", "attempts")
 # Where nobody says: so few that a mistake is a bad night and no lost week; enough for a repair.
-_LEAST, _SHARES = 4, {"disrupt": 10, "disrupt_per_rack": 0, "disrupt_per_hour": 10, "drain": 50}
+_LEAST = 4
+_SHARES = {"disrupt": 10, "disrupt_per_rack": 0, "disrupt_per_hour": 10, "drain": 50, "attempts": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,9 @@ def limits_of(keys: LimitKeys, inventory: Inventory, scope: Scope) -> Limits:
     }
     if not cluster.get(HOUR) and not getattr(keys, HOUR):  # what one run may is fine in an hour
         found[HOUR] = max(found[HOUR], found["disrupt"]) if found["disrupt"] else 0
+    said = (_rendered("attempts", keys.attempts, scope), str(cluster.get("attempts", "")))
+    if any(word.endswith("%") for word in said):
+        raise InputError("limits: attempts: a share of what?", remedy="a number of times, as 2")
     return replace(Limits(int(keys.nodes_at_once), float(keys.run)), **found)
 
 

@@ -204,6 +204,9 @@ class LimitKeys(_Keys):
         default="", description="the same, by all runs of the cluster in the last hour"
     )
     drain: Most = Field(default="", description="most nodes drained or cordoned by the run")
+    attempts: Most = Field(
+        default="", description="how often one node is switched, rebooted or reset in a week"
+    )
 
 
 class FileKeys(_Keys):

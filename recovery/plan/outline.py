@@ -17,7 +17,11 @@ def worst_case_s(step: Step, *, nodes_at_once: int = 256) -> float:
     width = step.at_once or nodes_at_once
     total = min(1, len(step.nodes)) if step.head_only else len(step.nodes)
     sizes = batch_sizes(step.batch, total) or (total,)
-    attempt = [max(1, math.ceil(size / width)) * step.timeout_s + GRACE_S for size in sizes]
+    waves = max(1, step.n_waves)
+    attempt = [
+        waves * (max(1, math.ceil(size / waves / width)) * step.timeout_s + GRACE_S)
+        for size in sizes
+    ]
     tried = sum(one * step.retry.times + _back_offs(step.retry) for one in attempt)
     repairs = sum(worst_case_s(one, nodes_at_once=nodes_at_once) for one in step.on_fail_steps)
     again = max(attempt, default=0.0) if step.on_fail_steps else 0.0

@@ -25,7 +25,7 @@ from recovery.model.runbook import (
 
 _TUPLES = ("nodes", "batch", "expect", "keep", "late", "commands")
 # What a person may change, or a seed decides, without its becoming another plan.
-_NOT_IN_DIGEST = frozenset({"place", "describe", "about", "seed", "digest"})
+_NOT_IN_DIGEST = frozenset({"place", "describe", "about", "seed", "digest", "n_waves"})
 
 
 def plan_as_values(plan: Plan) -> dict[str, Any]:

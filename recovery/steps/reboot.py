@@ -8,13 +8,13 @@ from pydantic import BaseModel, ConfigDict
 
 from recovery.engine.blast import DISRUPT
 from recovery.engine.lost import ASK, Boot, read_boot
-from recovery.engine.outcome import ending_finding, node_result
+from recovery.engine.outcome import ending_finding, excused, node_result
 from recovery.model.kind import NodeResult, StepResult, Verb
 from recovery.model.node import Node
 from recovery.model.output import Command, Ending, Output
 from recovery.model.ports import World
 from recovery.model.runbook import Effect, Rerun
-from recovery.model.verdict import Finding, failed, passed, unknown, warned
+from recovery.model.verdict import Finding, failed, passed, unknown
 from recovery.plan import seconds
 
 # Detached, so that the answer to this command arrives before the node goes down.
@@ -72,7 +72,10 @@ def _reboot(params: RebootParams, node: Node, world: World) -> NodeResult:
             remedy="read /proc/sys/kernel/random/boot_id by hand",
             code="reboot.no-boot-id",
         )
-        return node_result(node.name, asked, [trouble])
+        return node_result(node.name, asked, [_may(params, trouble)])
+    spent = world.spent(node)
+    if spent is not None:
+        return node_result(node.name, asked, [_may(params, spent)])
     started = world.clock.monotonic()
     world.intend(DISRUPT, {"node": node.name, "what": "reboot"})
     world.run(node, Command(REBOOT, timeout_s=15.0, sudo=world.step.sudo))
@@ -80,11 +83,13 @@ def _reboot(params: RebootParams, node: Node, world: World) -> NodeResult:
     finding = _wait(before, node, world, started + limit, seconds(params.settle))
     if not finding.level.blocks and params.ready:
         finding = _until_ready(params, node, world, started + limit)
-    if params.may_fail and finding.level.blocks:
-        finding = warned(finding.finding, remedy=finding.remedy, code=finding.code)
     elapsed = world.clock.monotonic() - started
     done = Output(Ending.FINISHED, exit_status=0, duration_s=elapsed)
-    return node_result(node.name, done, [finding])
+    return node_result(node.name, done, [_may(params, finding)])
+
+
+def _may(params: RebootParams, finding: Finding) -> Finding:
+    return excused(finding, may_fail=params.may_fail)
 
 
 def _wait(before: Boot, node: Node, world: World, ends_at: float, settle_s: float) -> Finding:

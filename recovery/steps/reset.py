@@ -9,13 +9,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from recovery.engine.blast import DISRUPT
-from recovery.engine.outcome import ending_finding, node_result
+from recovery.engine.outcome import ending_finding, excused, node_result
 from recovery.model.kind import NodeResult, StepResult, Verb
 from recovery.model.node import Node
 from recovery.model.output import Command, Output
 from recovery.model.ports import World
 from recovery.model.runbook import Effect, Rerun
-from recovery.model.verdict import Finding, failed, passed, unknown, warned
+from recovery.model.verdict import Finding, failed, passed, unknown
 
 APPS = "nvidia-smi --query-compute-apps=pid,process_name --format=csv,noheader"
 LIST = "nvidia-smi -L"
@@ -57,13 +57,18 @@ def _reset(params: ResetParams, node: Node, world: World) -> NodeResult:
     held = _held(apps, before)
     if held is not None:
         return node_result(node.name, apps, [held])
+    spent = world.spent(node)
+    if spent is not None:
+        return node_result(node.name, apps, [_may(params, spent)])
     world.intend(DISRUPT, {"node": node.name, "what": params.line})
     done = ask(params.line, world.step.timeout_s)
-    finding = _judged(done, before, ask(LIST))
-    if params.may_fail and finding.level.blocks:
-        finding = warned(finding.finding, remedy=finding.remedy, code=finding.code)
+    finding = _may(params, _judged(done, before, ask(LIST)))
     kept = [world.keep("reset", done.stdout + done.stderr)]
     return node_result(node.name, done, [finding], kept=kept)
+
+
+def _may(params: ResetParams, finding: Finding) -> Finding:
+    return excused(finding, may_fail=params.may_fail)
 
 
 def _held(apps: Output, before: Output) -> Finding | None:

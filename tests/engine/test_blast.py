@@ -5,7 +5,10 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recovery.engine.blast import disrupted
+from recovery.engine.blast import attempts, disrupted
+from recovery.engine.health import RELEASED
+from recovery.engine.history import RunStory
+from recovery.model.events import Noted
 from recovery.model.kind import StepResult
 from recovery.model.output import Command
 from recovery.model.runbook import Effect, Gate, GateKind, OnFail, Rerun
@@ -122,3 +125,78 @@ def test_no_run_switches_more_nodes_than_its_limit(steps, limit):
 
     assert len(asked(bench)) <= limit
     assert (end.exit_code == 0) == (len(set().union(*steps)) <= limit)
+
+
+def _kick(params, nodes, world):
+    from recovery.engine.outcome import command_result, node_result
+
+    def on(node):
+        spent = world.spent(node)
+        if spent is not None:
+            return node_result(node.name, finished(), [spent])
+        world.intend("disrupt", {"node": node.name, "what": "soft"})
+        world.intend("disrupt", {"node": node.name, "what": "off"})
+        return command_result(world, node, world.run(node, Command("off")), what="kick")
+
+    return StepResult(nodes=world.fan_out(nodes, on))
+
+
+KICK = _verb("kick", _kick, Effect.DISRUPTIVE, rerun=Rerun.ASK)
+
+
+def kicked(bench, *, before=None, **limits):
+    """One step that disrupts n1, in a new run of the cluster."""
+    bench.verbs["kick"] = KICK
+    bench.journal.events.clear()
+    parts = bench.parts()
+    bench.parts = lambda: replace(parts, attempted=lambda: before or {})
+    step = line("kick", "off", "kick", nodes=("n1",), effect=Effect.DISRUPTIVE, disrupts=True)
+    return bench.carry_out(step, **limits), bench.story
+
+
+def test_what_was_tried_twice_within_a_week_is_not_tried_again():
+    bench = a_bench()
+    now = bench.clock.now()
+
+    end, story = kicked(
+        bench, before={("n1", "kick"): [now - 9e5, now - 5e5, now - 60]}, attempts=2
+    )
+
+    assert end.exit_code == 1
+    assert asked(bench) == set()
+    worst = story.steps["kick"].results["n1"].verdict.worst
+    assert worst.code == "blast.attempts"
+    assert "2 within a week, the limit is 2" in worst.finding
+    assert "recover return" in worst.remedy
+
+
+def test_attempts_of_other_nodes_of_other_verbs_and_of_long_ago_do_not_count():
+    bench = a_bench()
+    now = bench.clock.now()
+    before = {
+        ("n2", "kick"): [now] * 2,
+        ("n1", "reset"): [now] * 2,
+        ("n1", "kick"): [now - 7e5, now],
+    }
+
+    end, _ = kicked(bench, before=before, attempts=2)
+
+    assert end.exit_code == 0
+    assert asked(bench) == {"n1"}
+
+
+def test_attempts_are_read_from_journals_until_the_node_is_given_back():
+    bench = a_bench()
+    _, story = kicked(bench)
+    at = bench.clock.now()
+
+    tried = attempts([story])
+    given_back = RunStory()
+    given_back.tell(
+        Noted(at=at, step="", message="resumed", kind=RELEASED, facts={"nodes": ["n1"]})
+    )
+
+    assert tried == {("n1", "kick"): [at]}  # two orders of one try count once
+    assert attempts([story, story]) == {("n1", "kick"): [at, at]}
+    assert attempts([story, given_back]) == {}
+    assert attempts([story, given_back, story]) == {("n1", "kick"): [at]}

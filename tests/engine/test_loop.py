@@ -5,6 +5,7 @@ import pytest
 from recovery.model.output import Ending, Output
 from recovery.model.runbook import Effect, Gate, GateKind, OnFail, Rerun, Retry, RetryOn
 from recovery.model.verdict import Level
+from recovery.steps.drain import DRAIN
 from tests.engine.runs import Asker, Bench, KilledError, line
 from tests.fakes import finished
 
@@ -448,3 +449,25 @@ def test_a_ladder_of_repairs_is_climbed_only_as_far_as_it_must():
 
     assert end.exit_code == 0
     assert sorted(tried) == [("n1", "reboot"), ("n1", "reset"), ("n2", "reset")]
+
+
+def test_a_node_that_the_last_rung_set_aside_stays_out_and_the_mended_ones_stay_in():
+    def answer(node, command):
+        ill = node.name in ("n1", "n2") and (node.name != "n2" or ("n2", "reset") not in tried)
+        tried.add((node.name, command.line))
+        return finished(status=int(ill and command.line == "ask"))
+
+    tried = set()
+    bench = Bench(answer=answer)
+    bench.verbs["drain"] = DRAIN
+    isolate = line("isolate", "ill after all", "drain", effect=Effect.WRITE)
+    last = line("after", "ask", on_fail_steps=(isolate,))
+    one = line("look", "ask", on_fail_steps=(line("mend", "reset"), last))
+
+    end = bench.carry_out(one)
+
+    assert end.exit_code == 1
+    assert [names for names, _ in bench.drained] == [("n1",)]
+    assert set(bench.story.quarantined) == {"n1"}
+    levels = {n: r.verdict.level.blocks for n, r in bench.story.steps["look"].results.items()}
+    assert levels == {"n1": True, "n2": False, "n3": False, "n4": False}

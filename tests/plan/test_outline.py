@@ -5,7 +5,7 @@ import pytest
 from recovery.model.runbook import Retry
 from recovery.plan import outline, worst_case_s
 from tests.fakes import a_step
-from tests.plan.verbs import book, fold, plan_of
+from tests.plan.verbs import book, cluster, fold, plan_of
 
 FOUR = ("n1", "n2", "n3", "n4")
 
@@ -18,6 +18,8 @@ FOUR = ("n1", "n2", "n3", "n4")
         ({"retry": Retry(4, 5, 8)}, 4 * 65 + 5 + 8 + 8),
         ({"at_once": 2}, 125),
         ({"at_once": 3}, 125),
+        ({"n_waves": 2}, 130),
+        ({"n_waves": 2, "at_once": 1}, 250),
         ({"batch": ("1", "100%")}, 130),
         ({"batch": ("1", "100%"), "retry": Retry(2, 5, 60)}, 270),
         ({"on_fail_steps": (a_step(timeout_s=10.0, nodes=FOUR),)}, 65 + 15 + 65),
@@ -29,6 +31,15 @@ def test_the_worst_case_counts_attempts_pauses_waves_batches_and_repairs(changes
 
 def test_the_width_of_the_run_makes_waves():
     assert worst_case_s(a_step(nodes=FOUR, timeout_s=60.0), nodes_at_once=1) == 245
+
+
+def test_waves_of_a_verb_count_in_the_worst_case():
+    text = "  - power: cycle\n    inrush: {most}\n    timeout: 60s\n"
+    at_once, in_waves = (
+        plan_of(book(text.format(most=most)), cluster(4)).steps[0] for most in (8, 1)
+    )
+
+    assert (worst_case_s(at_once), worst_case_s(in_waves)) == (65, 4 * 65)
 
 
 def test_the_outline_says_what_would_be_done():

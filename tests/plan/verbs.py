@@ -75,10 +75,12 @@ class CheckpointParams(LineParams):
 
 class PowerParams(Params):
     argument: Literal["on", "off", "cycle", "status"]
+    orderly: str = "1m"
     off_for: str = "30s"
     settle: str = "10s"
     every: str = "5s"
     inrush: Annotated[int, WithJsonSchema({"type": ["integer", "string"]})] = 8
+    may_fail: bool = False
 
 
 class RebootParams(Params):
@@ -89,6 +91,11 @@ class RebootParams(Params):
 
 class ResetParams(NamesParams):
     may_fail: bool = False
+
+
+def _waves(params: PowerParams, nodes: tuple[Node, ...]) -> tuple[tuple[Node, ...], ...]:
+    most = params.inrush
+    return tuple(nodes[at : at + most] for at in range(0, len(nodes), most))
 
 
 def _nothing(params: Any, nodes: Any, world: Any) -> StepResult:
@@ -120,7 +127,8 @@ VERBS = {
         verb("checkpoint", CheckpointParams),
         verb("launch", LaunchParams, Effect.DISRUPTIVE, disrupts=False, rerun=Rerun.NEVER, **LINE),
         verb("verify", LineParams),
-        verb("power", PowerParams, Effect.DISRUPTIVE),
+        verb("power", PowerParams, Effect.DISRUPTIVE, waves=_waves),
+        verb("drain", LineParams, Effect.WRITE),
         verb("reboot", RebootParams, Effect.DISRUPTIVE),
         verb("reset", ResetParams, Effect.DISRUPTIVE),
         verb("wait", WaitParams, **LINE),

@@ -5,7 +5,7 @@ import pytest
 from recovery.model.bmc import BmcAsk
 from recovery.model.node import Node
 from recovery.model.output import Ending, Output
-from recovery.model.verdict import Level
+from recovery.model.verdict import Level, failed
 from recovery.steps.power import POWER, PowerParams
 from recovery.steps.power.feeds import losses_told, together, waves
 from tests.fakes import FakeWorld, a_step, finished
@@ -20,8 +20,9 @@ LOST = (
 class Bmc:
     """A BMC whose state lags one question behind the order."""
 
-    def __init__(self, power="on", *, obeys=True, sel=LOST):
+    def __init__(self, power="on", *, obeys=True, sel=LOST, hung=True):
         self.power, self.next, self.obeys, self.sel = power, power, obeys, sel
+        self.hung = hung  # whether its system ignores the wish that it shut down
         self.asked = []
 
     def __call__(self, node, question):
@@ -34,12 +35,14 @@ class Bmc:
                 return finished(self.sel) if self.sel else finished(status=1, stderr="no SEL")
             case BmcAsk.SENSORS:
                 return finished("Inlet Temp | 23 degrees C | ok\n")
+        if question == BmcAsk.SOFT:
+            question = "on" if self.hung else "off"
         self.next = str(question) if self.obeys else self.next
         return finished(f"Chassis Power Control: {question}\n")
 
     @property
     def orders(self):
-        return [q for q in self.asked if q in (BmcAsk.ON, BmcAsk.OFF)]
+        return [q for q in self.asked if q in (BmcAsk.ON, BmcAsk.SOFT, BmcAsk.OFF)]
 
 
 def powered(word, bmc, *nodes, **params):
@@ -67,9 +70,65 @@ def test_a_cycle_stays_off_for_half_a_minute():
 
     result, world = only("cycle", bmc)
 
-    assert bmc.orders == ["off", "on"]
+    assert bmc.orders == ["soft", "off", "on"]
     assert 30.0 in world.clock.slept
     assert result.values["power"] == "on"
+
+
+def test_a_system_that_shuts_down_by_itself_is_not_cut_off():
+    bmc = Bmc("on", hung=False)
+
+    result, _ = only("off", bmc)
+
+    assert bmc.orders == ["soft"]
+    assert result.verdict.level is Level.PASS
+
+
+def test_a_system_that_hangs_is_given_its_time_and_then_cut_off():
+    bmc = Bmc("on")
+
+    result, world = only("off", bmc, orderly="12s")
+
+    assert bmc.orders == ["soft", "off"]
+    assert 8 <= sum(world.clock.slept) <= 20
+    assert result.verdict.level is Level.PASS
+
+
+def test_a_bmc_that_cannot_ask_its_system_is_not_waited_for():
+    bmc = Bmc("on")
+
+    def refuses(node, question):
+        said = bmc(node, question)
+        return finished(status=1, stderr="Invalid command") if question == "soft" else said
+
+    result, world = only("off", refuses)
+
+    assert bmc.orders == ["soft", "off"]
+    assert sum(world.clock.slept) <= 10
+    assert "a: the BMC refused power soft: Invalid command" in [told for _, told, _ in world.notes]
+    assert result.verdict.level is Level.PASS
+
+
+def test_power_is_cut_at_once_where_nothing_can_be_lost():
+    bmc = Bmc("on")
+
+    only("off", bmc, orderly="0s")
+
+    assert bmc.orders == ["off"]
+
+
+def test_a_node_that_was_cycled_often_enough_gets_no_order():
+    bmc = Bmc("on")
+    twice = failed("no power again: 2 within a week", remedy="replace it", code="blast.attempts")
+    world = FakeWorld(bmcs=bmc, step=a_step("power", timeout_s=60), holds={"a": twice})
+
+    held = POWER.run(PowerParams(argument="cycle"), (A,), world).nodes["a"]
+    excused = POWER.run(PowerParams(argument="cycle", may_fail=True), (A,), world).nodes["a"]
+    POWER.run(PowerParams(argument="on"), (A,), world)
+
+    assert bmc.orders == []
+    assert held.verdict.worst.code == "blast.attempts"
+    assert excused.verdict.level is Level.WARN
 
 
 def test_event_log_and_sensors_are_saved_before_the_first_order():
@@ -77,9 +136,12 @@ def test_event_log_and_sensors_are_saved_before_the_first_order():
 
     result, world = only("off", bmc)
 
-    assert bmc.asked[:4] == [BmcAsk.STATUS, BmcAsk.SEL, BmcAsk.SENSORS, BmcAsk.OFF]
+    assert bmc.asked[:4] == [BmcAsk.STATUS, BmcAsk.SEL, BmcAsk.SENSORS, BmcAsk.SOFT]
     assert {kept.name for kept in result.kept} == {"bmc-sel", "bmc-sensors"}
-    assert world.intents == [("disrupt", {"node": "a", "what": "power off"})]
+    assert world.intents == [
+        ("disrupt", {"node": "a", "what": "power soft"}),
+        ("disrupt", {"node": "a", "what": "power off"}),
+    ]
 
 
 def test_an_event_log_that_cannot_be_read_is_a_warning():
@@ -94,7 +156,7 @@ def test_a_node_that_never_went_off_was_not_cycled():
 
     result, _ = only("cycle", bmc)
 
-    assert bmc.orders == ["off"]
+    assert bmc.orders == ["soft", "off"]
     assert result.verdict.level is Level.FAIL
 
 
@@ -160,7 +222,7 @@ def test_a_bmc_that_falls_silent_after_the_order_is_unknown():
 
     result, _ = only("cycle", falls)
 
-    assert bmc.orders == ["off"]
+    assert bmc.orders == ["soft"]
     assert result.verdict.worst.code == "power.no-answer"
     assert "may be off" in result.verdict.worst.remedy
 

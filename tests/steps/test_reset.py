@@ -4,14 +4,14 @@ import pytest
 
 from recovery.model.node import Node
 from recovery.model.output import Ending, Output
-from recovery.model.verdict import Level
+from recovery.model.verdict import Level, failed
 from recovery.steps.reset import APPS, LIST, RESET, ResetParams
 from tests.fakes import FakeTransport, FakeWorld, a_step, finished
 
 TWO = "GPU 0: NVIDIA H100 (UUID: GPU-1)\nGPU 1: NVIDIA H100 (UUID: GPU-2)\n"
 
 
-def reset(answers, **params):
+def reset(answers, *, holds=None, **params):
     said = {APPS: finished(""), LIST: finished(TWO), **answers}
     left = {line: [one] if isinstance(one, Output) else list(one) for line, one in said.items()}
 
@@ -20,6 +20,7 @@ def reset(answers, **params):
         return queue.pop(0) if len(queue) > 1 else queue[0]
 
     world = FakeWorld(transport=FakeTransport(answer), step=a_step("reset", timeout_s=60))
+    world.holds = holds or {}
     params = {"argument": "all", **params}
     return RESET.run(ResetParams(**params), (Node("a"),), world).nodes["a"], world
 
@@ -70,3 +71,14 @@ def test_where_it_may_fail_the_next_step_decides():
 
     assert result.verdict.level is Level.WARN
     assert result.verdict.worst.finding == "the reset failed: Resetting GPU is not supported."
+
+
+def test_a_node_that_was_reset_often_enough_is_left_to_the_next_rung():
+    twice = failed("no reset again: 2 within a week", remedy="replace it", code="blast.attempts")
+
+    held, world = reset({}, holds={"a": twice})
+    excused, _ = reset({}, holds={"a": twice}, may_fail=True)
+
+    assert world.intents == []
+    assert held.verdict.level is Level.FAIL
+    assert (excused.verdict.level, excused.verdict.worst.code) == (Level.WARN, "blast.attempts")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from recovery.engine.blast import DISRUPT
-from recovery.engine.outcome import ending_finding, node_result
+from recovery.engine.outcome import ending_finding, excused, node_result
 from recovery.errors import InterruptedRunError, ParseError
 from recovery.model.bmc import BmcAsk
 from recovery.model.kind import NodeResult
@@ -19,7 +20,7 @@ from recovery.steps.power.evidence import Saved, save
 from recovery.steps.power.params import PowerParams
 
 NO_BMC = "name it in the inventory: bmc: {address: ..., user: ..., password_env: ...}"
-_SHARE = 3  # of a step's time that one change of state may take: off, the pause, on
+_SHARE = 4  # of a step's time that one change may take: shut down, off, the pause, on
 
 
 def read_power(output: Output) -> str:
@@ -48,7 +49,7 @@ class Switching:
         status = self._status()
         if status is None:
             finding = unknown("no BMC is known for this node", remedy=NO_BMC, code="power.no-bmc")
-            return NodeResult(node=self.node.name, verdict=single(finding))
+            return NodeResult(node=self.node.name, verdict=single(self._may(finding)))
         if not read_power(status):
             return self._end(status, [_no_answer(status)])
         if self.params.argument == "status":
@@ -56,6 +57,9 @@ class Switching:
             return self._end(status, [self._standing(status), *self.saved.findings])
         if read_power(status) == self.params.argument:
             return self._end(status, [passed(f"power is {read_power(status)} already")])
+        spent = self.world.spent(self.node) if self.params.argument != "on" else None
+        if spent is not None:
+            return self._end(status, [spent])
         self.saved = save(self.node, (BmcAsk.SEL, BmcAsk.SENSORS), self.world)
         status, wanted = self._switched(status)
         return self._end(status, [_wanted(status, wanted), *self.saved.findings])
@@ -63,7 +67,7 @@ class Switching:
     def _switched(self, status: Output) -> tuple[Output, str]:
         """The last answer, and the state that it had to name."""
         if self.params.argument != "on" and read_power(status) == "on":
-            status = self._to(BmcAsk.OFF)
+            status = self._off()
             if self.params.argument == "off" or read_power(status) != "off":
                 return status, "off"
             self._stay_off()
@@ -72,6 +76,18 @@ class Switching:
             self.world.clock.sleep(seconds(self.params.settle))
             status = self._status() or status
         return status, "on"
+
+    def _off(self) -> Output:
+        """Off: first by a word to its system, so that what is not on disk yet gets there."""
+        limit_s = seconds(self.params.orderly)
+        if limit_s:
+            status = self._to(BmcAsk.SOFT, within_s=limit_s)
+            if read_power(status) != "on":
+                return status  # off; or it says nothing any more, and then nothing is ordered
+        return self._to(BmcAsk.OFF)
+
+    def _may(self, finding: Finding) -> Finding:
+        return excused(finding, may_fail=self.params.may_fail)
 
     def _stay_off(self) -> None:
         try:
@@ -87,22 +103,30 @@ class Switching:
     def _status(self) -> Output | None:
         return self.world.bmc(self.node, BmcAsk.STATUS)
 
-    def _to(self, wanted: BmcAsk) -> Output:
+    def _to(self, order: BmcAsk, *, within_s: float = math.inf) -> Output:
         """Orders a state once and waits until the BMC says so; states lag behind the order."""
-        what = DISRUPT if wanted is BmcAsk.OFF else "power"
-        self.world.intend(what, {"node": self.node.name, "what": f"power {wanted}"})
-        ordered = self.world.bmc(self.node, wanted)
+        what = "power" if order is BmcAsk.ON else DISRUPT
+        self.world.intend(what, {"node": self.node.name, "what": f"power {order}"})
+        ordered = self.world.bmc(self.node, order)
+        refused = ordered if ordered is not None and not ordered.ok else None
+        if refused is not None and order is BmcAsk.SOFT:  # nothing to wait for then
+            self.world.note(f"{self.node.name}: {_refused(order, refused).finding}", kind="power")
+            within_s = 0.0
+        wanted = "on" if order is BmcAsk.ON else "off"
+        status = self._until(wanted, min(within_s, self.world.step.timeout_s / _SHARE))
+        if read_power(status) != wanted and refused is not None and order is not BmcAsk.SOFT:
+            self.findings.append(_refused(order, refused))
+        return status
+
+    def _until(self, wanted: str, limit_s: float) -> Output:
         every = seconds(self.params.every)
-        ends_at = self.world.clock.monotonic() + self.world.step.timeout_s / _SHARE
+        ends_at = self.world.clock.monotonic() + limit_s
         while True:
             status = self._status() or Output(Ending.NEVER_STARTED)
             over = self.world.clock.monotonic() + every > ends_at
             if read_power(status) == wanted or over:
-                break
+                return status
             self.world.clock.sleep(every)
-        if read_power(status) != wanted and ordered is not None and not ordered.ok:
-            self.findings.append(_refused(wanted, ordered))
-        return status
 
     def _standing(self, status: Output) -> Finding:
         power, lost = read_power(status), self.saved.lost_at
@@ -116,7 +140,7 @@ class Switching:
         return node_result(
             self.node.name,
             status,
-            [*findings, *self.findings],
+            [self._may(finding) for finding in (*findings, *self.findings)],
             kept=self.saved.kept,
             values={"power": read_power(status), "ac_lost_at": self.saved.lost_at},
         )

@@ -44,5 +44,5 @@ POWER = Verb(
     commands=lambda p: (f"(BMC) chassis power {p.argument}",),
     waves=_waves,
     run=_run,
-    timeout_s=300.0,
+    timeout_s=600.0,
 )
