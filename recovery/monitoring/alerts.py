@@ -1,9 +1,10 @@
 """Alert rules on dcgm-exporter's, node_exporter's and our own metrics.
 
-Names are those of dcgm-exporter up to 4.8, of its default collectors; 4.9 renamed them, and
-`GpuMetricsMissing` says so instead of staying silent. A value that DCGM does not know comes as a
-very large number, so temperatures above 200 are none. The node's name is in ``Hostname``, from
-4.8.3 on in ``hostname``. Cards are counted by ``UUID``: labels of the job on it come and go.
+Names are those of dcgm-exporter's default collectors, before and after 4.9 renamed them; where an
+exporter has neither, `GpuMetricsMissing` says so instead of staying silent. A value that DCGM does
+not know comes as a very large number, so temperatures above 200 are none. The node's name is in
+``Hostname``, from 4.8.3 on in ``hostname``. Cards are counted by ``UUID``: labels of the job on it
+come and go.
 
 Source: etc/default-counters.csv of NVIDIA/dcgm-exporter; the collectors `infiniband`, `netclass` of
 node_exporter. Where no source is named, the number is ours: confirm it on your machines.
@@ -15,13 +16,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from recovery.monitoring.limits import Limits
+from recovery.monitoring.names import (
+    MEM_TEMP,
+    POWER,
+    REMAP_FAILED,
+    TEMP,
+    XID,
+    either,
+    share_in_use,
+)
 from recovery.reading.xid import XIDS, Severity
 
 NODE = "{{ or $labels.node $labels.Hostname $labels.hostname $labels.instance }}"
 GPU = f"{NODE} GPU {{{{ $labels.gpu }}}}"
-_TEMP, _MEM_TEMP = "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_MEMORY_TEMP"
-_POWER, _XID = "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_XID_ERRORS"
-_USED, _FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
 _HOST = "by (job, Hostname, hostname)"  # not the instance: a restarted pod has a new address
 _CARD = "by (job, Hostname, hostname, UUID)"
 _KNOWN = 200  # degrees: DCGM's "blank" is above 1e14
@@ -56,15 +63,15 @@ def alerts(machines: Iterable[Limits]) -> tuple[Alert, ...]:
 def _of_machine(limits: Limits) -> Iterator[Alert]:
     cards, labels = limits.selector, {"profile": limits.profile}
     for name, metric, limit, severity, wait in (
-        ("GpuTooHot", _TEMP, limits.temp_max_c, FAIL, "2m"),
-        ("GpuHot", _TEMP, limits.temp_warn_c, WARN, "10m"),
-        ("GpuMemoryTooHot", _MEM_TEMP, limits.mem_temp_max_c, FAIL, "2m"),
+        ("GpuTooHot", TEMP, limits.temp_max_c, FAIL, "2m"),
+        ("GpuHot", TEMP, limits.temp_warn_c, WARN, "10m"),
+        ("GpuMemoryTooHot", MEM_TEMP, limits.mem_temp_max_c, FAIL, "2m"),
     ):
         if limit is not None:
             yield Alert(
                 name=name,
                 group="recover-gpu",
-                expr=f"{metric}{cards} >= {limit:g} < {_KNOWN}",
+                expr=f"{either(metric, cards)} >= {limit:g} < {_KNOWN}",
                 wait=wait,
                 severity=severity,
                 summary=f"{GPU}: {{{{ $value }}}} C, the limit is {limit:g}",
@@ -77,9 +84,10 @@ def _of_machine(limits: Limits) -> Iterator[Alert]:
 
 def _of_power(limits: Limits, limit_w: float) -> Iterator[Alert]:
     cards, labels = limits.selector, {"profile": limits.profile}
-    total = f"sum by (job) ({_POWER}{cards} < 1e5)[10m:30s]"
+    power = either(POWER, cards)
+    total = f"sum by (job) ({power} < 1e5)[10m:30s]"
     most, least = f"max_over_time({total})", f"min_over_time({total})"
-    busy = f"0.4 * {limit_w:g} * count by (job) ({_POWER}{cards})"
+    busy = f"0.4 * {limit_w:g} * count by (job) ({power})"
     yield Alert(
         name="PowerSwing",
         group="recover-gpu",
@@ -91,11 +99,11 @@ def _of_power(limits: Limits, limit_w: float) -> Iterator[Alert]:
         do="all stopped at once: `recover triage LOG`; without a stop ask the site about its feeds",
         labels=labels,
     )
-    held = f"avg {_HOST} ({_USED}{cards} / ({_USED}{cards} + {_FREE}{cards})) > 0.5"
+    held = f"avg {_HOST} ({share_in_use(cards)}) > 0.5"
     yield Alert(
         name="TrainingSilent",
         group="recover-silence",
-        expr=f"{held} and max {_HOST} ({_POWER}{cards} < 1e5) < {0.3 * limit_w:g}",
+        expr=f"{held} and max {_HOST} ({power} < 1e5) < {0.3 * limit_w:g}",
         wait="15m",
         severity=WARN,
         summary=f"{NODE}: its GPU memory is in use, but no GPU has done work for 15 minutes",
@@ -111,7 +119,7 @@ def _of_any_gpu() -> Iterator[Alert]:
         yield Alert(
             name=name,
             group="recover-gpu",
-            expr=_any_of(_XID, codes),
+            expr=_any_of(either(XID), codes),
             wait="0m",
             severity=severity,
             summary=f"{GPU}: Xid {{{{ $value }}}}",
@@ -120,7 +128,7 @@ def _of_any_gpu() -> Iterator[Alert]:
     yield Alert(
         name="GpuMemoryPeak",
         group="recover-gpu",
-        expr=f"max_over_time(({_USED} / ({_USED} + {_FREE}))[10m:30s]) > 0.98",
+        expr=f"max_over_time({share_in_use()}[10m:30s]) > 0.98",
         wait="0m",
         severity=WARN,
         summary=f"{GPU}: {{{{ $value | humanizePercentage }}}} of its memory was in use",
@@ -129,7 +137,7 @@ def _of_any_gpu() -> Iterator[Alert]:
     yield Alert(
         name="GpuRowRemapFailed",
         group="recover-gpu",
-        expr="DCGM_FI_DEV_ROW_REMAP_FAILURE > 0",
+        expr=f"{either(REMAP_FAILED)} > 0",
         wait="0m",
         severity=FAIL,
         summary=f"{GPU}: a bad memory row could not be replaced",
@@ -142,8 +150,9 @@ def _any_of(metric: str, codes: Sequence[int]) -> str:
 
 
 def _of_silence() -> Iterator[Alert]:
-    seen = f"count {_HOST} (count {_CARD} (present_over_time({_TEMP}[1h])))"
-    now = f"count {_HOST} (count {_CARD} ({_TEMP}))"
+    hour = " or ".join(f"present_over_time({name}[1h])" for name in TEMP)
+    seen = f"count {_HOST} (count {_CARD} ({hour}))"
+    now = f"count {_HOST} (count {_CARD} {either(TEMP)})"
     rules = (
         ("NodeSilent", f"{seen} unless {now}", "2m", FAIL,
          f"{NODE}: its GPUs have said nothing for 2 minutes",
@@ -157,9 +166,9 @@ def _of_silence() -> Iterator[Alert]:
         ("ExporterSilent", 'up{job=~".*(dcgm|gpu).*"} == 0', "5m", WARN,
          f"{NODE}: its exporter does not answer", "systemctl status dcgm-exporter on the node"),
         ("GpuMetricsMissing",
-         f'up{{job=~".*dcgm.*"}} == 1 unless on (job, instance) {_TEMP}', "10m", WARN,
-         f"{NODE}: its exporter answers, but without {_TEMP}: these rules are blind there",
-         "dcgm-exporter 4.9 renamed its metrics: give it the collectors file of 4.8"),
+         f'up{{job=~".*dcgm.*"}} == 1 unless on (job, instance) {either(TEMP)}', "10m",
+         WARN, f"{NODE}: its exporter answers, but without {TEMP[0]}: these rules are blind there",
+         "give dcgm-exporter its default collectors file again; look at its log"),
     )  # fmt: skip
     yield from (_plain("recover-silence", *rule) for rule in rules)
 

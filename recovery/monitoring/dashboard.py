@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from recovery.monitoring.names import MEM_TEMP, POWER, TEMP, XID, either, share_in_use
+
 SCHEMA_VERSION = 36
 _SOURCE = {"type": "prometheus", "uid": "${source}"}
 _HOST = "Hostname, hostname"
@@ -79,21 +81,19 @@ _GPUS = (
     Panel(
         title="GPU temperature, hottest 10",
         about="Core temperature.",
-        queries=(("topk(10, DCGM_FI_DEV_GPU_TEMP < 200)", "{{Hostname}}{{hostname}} GPU {{gpu}}"),),
+        queries=((f"topk(10, {either(TEMP)} < 200)", "{{Hostname}}{{hostname}} GPU {{gpu}}"),),
         unit="celsius",
     ),
     Panel(
         title="GPU memory temperature, hottest 10",
         about="Cards that do not know it are left out.",
-        queries=(
-            ("topk(10, DCGM_FI_DEV_MEMORY_TEMP < 200)", "{{Hostname}}{{hostname}} GPU {{gpu}}"),
-        ),
+        queries=((f"topk(10, {either(MEM_TEMP)} < 200)", "{{Hostname}}{{hostname}} GPU {{gpu}}"),),
         unit="celsius",
     ),
     Panel(
         title="Power of all GPUs",
         about="A job that stops takes all of it down at once.",
-        queries=(("sum by (job) (DCGM_FI_DEV_POWER_USAGE < 1e5)", "{{job}}"),),
+        queries=((f"sum by (job) ({either(POWER)} < 1e5)", "{{job}}"),),
         unit="watt",
     ),
     Panel(
@@ -101,7 +101,7 @@ _GPUS = (
         about="Share of the card's memory.",
         queries=(
             (
-                "topk(10, DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE))",
+                f"topk(10, {share_in_use()})",
                 "{{Hostname}}{{hostname}} GPU {{gpu}}",
             ),
         ),
@@ -110,14 +110,14 @@ _GPUS = (
     Panel(
         title="Last Xid",
         about="recover explain xid N says what each means.",
-        queries=(("DCGM_FI_DEV_XID_ERRORS > 0", "{{Hostname}}{{hostname}} GPU {{gpu}}"),),
+        queries=((f"{either(XID)} > 0", "{{Hostname}}{{hostname}} GPU {{gpu}}"),),
     ),
     Panel(
         title="GPUs that are heard of, by node",
         about="A line that falls has lost a GPU; one that ends, the node.",
         queries=(
             (
-                f"count by ({_HOST}) (count by ({_HOST}, UUID) (DCGM_FI_DEV_GPU_TEMP))",
+                f"count by ({_HOST}) (count by ({_HOST}, UUID) {either(TEMP)})",
                 "{{Hostname}}{{hostname}}",
             ),
         ),

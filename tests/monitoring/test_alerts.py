@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from recovery.cli import SUMMARIES
-from recovery.monitoring import Limits, alerts, rendered
+from recovery.monitoring import Limits, alerts, names, rendered
 from tests.monitoring.exported import export, machines
 
 needs_promtool = pytest.mark.skipif(
@@ -139,6 +139,20 @@ STAYS = [
 ]  # fmt: skip
 
 
+RENAMED = dict(
+    (names.TEMP, names.MEM_TEMP, names.POWER, names.XID, names.USED, names.FREE, names.REMAP_FAILED)
+)
+
+
+def newer(measured):
+    """The same as dcgm-exporter 4.9 names it; of the memory only shares are asked."""
+    found = []
+    for one in measured:
+        name, _, labels = one["series"].partition("{")
+        found.append({**one, "series": f"{RENAMED.get(name, name)}{{{labels}"})
+    return found
+
+
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     return export(tmp_path_factory.mktemp("export"))
@@ -194,6 +208,7 @@ def one_alert(folder, name):
     )
     tests = [fires(*case) for case in FIRES if case[0] == name]
     tests += [unit_test(*case, []) for case in STAYS if case[0] == name]
+    tests += [{**one, "input_series": newer(one["input_series"])} for one in tests]
     values = {"rule_files": [f"{name}.rules"], "evaluation_interval": "30s", "tests": tests}
     (folder / f"{name}.yaml").write_text(yaml.safe_dump(values, sort_keys=False))
     return f"{name}.yaml"

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from recovery.inventory import fold
-from recovery.monitoring import dashboard
+from recovery.monitoring import dashboard, names
 from recovery.reports.prometheus import PROMETHEUS
 from tests.monitoring.prometheus import needs_prometheus, prometheus, stored
 from tests.reports.stories import Shelf, events_of
@@ -23,6 +23,14 @@ CONSTANT = {
     f"DCGM_FI_DEV_FB_USED{{{GPU}}}": 70000,
     f"DCGM_FI_DEV_FB_FREE{{{GPU}}}": 10000,
     f"DCGM_FI_DEV_XID_ERRORS{{{GPU}}}": 79,
+}
+# The second node has dcgm-exporter 4.9.
+RENAMED = dict((names.TEMP, names.MEM_TEMP, names.POWER, names.XID, names.USED, names.FREE))
+NEWER = {
+    name.replace(old, new).replace("n1", "n2").replace('job="dcgm"', 'job="dcgm49"'): value
+    for name, value in CONSTANT.items()
+    for old, new in RENAMED.items()
+    if name.startswith(f"{old}{{")
 }
 RISING = (
     'node_infiniband_link_downed_total{job="node",instance="n1:9100",device="mlx5_0",port="1"}',
@@ -39,7 +47,7 @@ def samples():
         if not line.startswith("#")
     }
     for at in range(END - 3600, END + 1, 60):
-        yield from ((name, value, at) for name, value in {**ours, **CONSTANT}.items())
+        yield from ((name, value, at) for name, value in {**ours, **CONSTANT, **NEWER}.items())
         yield from ((name, (at - END + 3600) // 600, at) for name in RISING)
 
 
@@ -89,6 +97,20 @@ def test_every_query_has_an_answer_with_the_labels_of_its_legend(server):
             wrong.append((title, expr, answer))
 
     assert wrong == []
+
+
+@needs_prometheus
+def test_every_query_of_gpus_sees_nodes_of_both_versions_of_the_exporter(server):
+    blind = []
+    for title, target in queries():
+        if "DCGM" not in target["expr"]:
+            continue
+        answer = server.get("/api/v1/query", query=target["expr"], time=END)
+        seen = [one["metric"] for one in answer["data"]["result"]]
+        if len({one.get("Hostname", one.get("job")) for one in seen}) != 2:
+            blind.append((title, seen))
+
+    assert blind == []
 
 
 @needs_prometheus
