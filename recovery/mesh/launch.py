@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from shlex import join, quote
 
 # A dead node must not hold mpirun's own ssh for minutes, and nobody is there to type a password.
+_NO_QUEUE = "--immediate=15"  # a node that is down or busy must not look like a hang of the test
 _SSH = "-o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o BatchMode=yes"
 
 _WITHOUT_ENV = r's/"env":\[.*\],"\(nccl_version\|config\)":/"\1":/p'
@@ -117,7 +118,7 @@ def srun_line(launch: Launch) -> str:
     """Slurm's own launcher from the first node; the nodes must be in an allocation or idle."""
     n_nodes, names = len(launch.hosts), ",".join(launch.hosts)
     shape = (f"--nodes={n_nodes}", f"--nodelist={names}", f"--ntasks-per-node={launch.gpus}")
-    slurm = ("srun", "--mpi=pmix", "--overlap", "--kill-on-bad-exit=1", *shape)
+    slurm = ("srun", "--mpi=pmix", "--overlap", "--kill-on-bad-exit=1", _NO_QUEUE, *shape)
     exported = ",".join(("ALL", *(f"{n}={v}" for n, v in launch.variables.items() if "," not in v)))
     line = join((*slurm, f"--export={exported}", launch.program, *_sizes(launch), "-g", "1"))
     return _with_folder(launch, line)

@@ -71,6 +71,7 @@ class RealSlurm:
 
     folder: Path
     more: str = ""  # lines of its slurm.conf
+    inside: tuple[str, ...] = ()  # what each process is started by
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -134,7 +135,11 @@ class RealSlurm:
     def _start(self, *argv: str, name: str = "") -> None:
         with (self.folder / f"{name or argv[0]}.out").open("ab") as log:
             self.running[name or argv[0]] = subprocess.Popen(
-                argv, env=self._environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                (*self.inside, *argv),
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
 
     def _configure(self, count: int) -> None:
@@ -157,9 +162,11 @@ class RealSlurm:
 
 
 @contextlib.contextmanager
-def real_slurm(folder: Path, count: int, *, more: str = "") -> Iterator[RealSlurm]:
+def real_slurm(
+    folder: Path, count: int, *, more: str = "", inside: tuple[str, ...] = ()
+) -> Iterator[RealSlurm]:
     """A Slurm of ``count`` idle nodes; ``more`` are lines of its slurm.conf."""
-    slurm = RealSlurm(folder, more)
+    slurm = RealSlurm(folder, more, inside)
     try:
         slurm.up(count)
         yield slurm

@@ -98,7 +98,7 @@ def levels(operator: Controller) -> str:
     return " ".join(found[name]["verdict"]["findings"][0]["level"] for name in NAMES)
 
 
-def tests(operator: Controller) -> list[dict[str, Any]]:
+def noted_tests(operator: Controller) -> list[dict[str, Any]]:
     """The notes of each test."""
     return [e for e in operator.events("Noted") if e["kind"] == "mesh.test"]
 
@@ -119,7 +119,7 @@ def test_sound_pairs_are_one_launch_read_from_its_json(operator: Controller) -> 
 
     assert levels(operator) == "pass pass pass pass", told(operator, done.said)
     assert "round 1: 2 pairs in one launch: the slowest at" in done.said
-    (digest,) = {test["facts"]["evidence"] for test in tests(operator)}
+    (digest,) = {test["facts"]["evidence"] for test in noted_tests(operator)}
     (kept,) = operator.state.rglob(f"*{digest}*")
     text = kept.read_text()
     assert '"results":[' in text
