@@ -19,7 +19,6 @@ import pytest
 from click.testing import CliRunner
 
 from recovery.cli.verify import COMMAND
-from tests.noisy import noisy
 from tests.testbed.bed import Bed, bed
 from tests.testbed.controller import Controller, Done
 from tests.testbed.host import Host
@@ -124,8 +123,6 @@ def test_a_training_torn_by_a_power_loss_is_brought_back_and_verified(pair: Bed)
     assert "resumed: iterations 121 to" in operator.findings("verify-1")["n1"]
 
 
-# Once, `freeze` had no answer from a node within 60 s.
-@noisy
 @pytest.mark.root
 def test_a_job_that_diverged_is_stopped_and_goes_on_from_the_checkpoint_before(pair: Bed) -> None:
     operator = Controller(pair, pair.folder)

@@ -138,6 +138,9 @@ class Bed:
         for part in ("etc/ssh", "etc/sudoers.d", "opt/testbed/bin", "root", "var/log"):
             (host.disk / part).mkdir(parents=True)
         (host.disk / "root").chmod(0o700)
+        # Not the files of the machine's user: theirs may take a lock that a killed login leaves.
+        for file in (".bashrc", ".profile", ".bash_profile"):
+            (host.disk / "root" / file).touch()
         etc = host.disk / "etc"
         (etc / "hostname").write_text(f"{host.name}\n")
         (etc / "hosts").write_text("127.0.0.1 localhost\n")

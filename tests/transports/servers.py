@@ -305,8 +305,11 @@ def start_sshd(folder: Path, *, extra: str = "", host_keys: tuple[str, ...] = ("
     lines = [
         f"Port {port}", "ListenAddress 127.0.0.1", "StrictModes no", "UsePAM no", "PidFile none",
         f"AuthorizedKeysFile {folder}/authorized", "PasswordAuthentication no",
+        # What the machine's user starts at login takes time, and a lock that a killed one leaves.
+        f"SetEnv HOME={folder / 'home'}",
         *(f"HostKey {folder / name}" for name in host_keys), extra,
     ]  # fmt: skip
+    (folder / "home").mkdir(exist_ok=True)
     (folder / "sshd_config").write_text("\n".join(lines) + "\n")
     log = str(folder / "log")
     arguments = [SSHD, "-D", "-f", str(folder / "sshd_config"), "-E", log]
