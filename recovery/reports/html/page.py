@@ -53,6 +53,7 @@ def render(events: Sequence[Event], evidence: Evidence, fold: Fold) -> str:
         "steps": [overview.step(s, story.last_at) for s in story.steps.values()],
         "grid": overview.grid(story, fold),
         "timeline": overview.timeline(story),
+        "ladder": pictures.ladder(story),
         "mesh": pictures.mesh(story, fold),
         "pairs": pictures.pairs(story),
         "rails": pictures.rails(story),

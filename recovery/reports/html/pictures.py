@@ -14,7 +14,8 @@ from recovery.reading.topo import looks_like_topology, read_topology
 from recovery.reading.topo_words import Topology
 
 Fold = Callable[[Iterable[str]], str]
-PAIRS_SHOWN = 48  # a heat map of more nodes is no longer read; the table of tests has them all
+PAIRS_SHOWN = 16  # nodes in the heat map of pairs: as many as fit side by side, the worst
+RAILS_SHOWN = 48
 TESTS_SHOWN = 200  # the worst; a node's own page has all of its tests
 
 
@@ -24,21 +25,35 @@ def tests(story: RunStory) -> list[Mapping[str, Any]]:
     return [n.facts for n in notes if n.kind == "mesh.test"]
 
 
+def ladder(story: RunStory) -> list[str]:
+    """Each round of each mesh in words."""
+    notes = [n for s in story.steps.values() for n in s.notes]
+    return [n.message for n in notes if n.kind == "mesh.round"]
+
+
 def mesh(story: RunStory, fold: Fold) -> list[dict[str, Any]]:
     """The tests of the network, failed ones first, then the slowest."""
     found = sorted(tests(story), key=lambda t: (bool(t.get("ok")), t.get("busbw_gb_per_s") or 0))
-    best = max((float(t.get("busbw_gb_per_s") or 0) for t in found), default=0.0)
+    best: dict[tuple[object, ...], float] = {}
+    for test in found:
+        speed = float(test.get("busbw_gb_per_s") or 0)
+        best[_kind(test)] = max(speed, best.get(_kind(test), 0.0))
     return [
         {
             "round": f"{t.get('round', '')} {t.get('level', '')}".strip(),
             "group": fold(t.get("group", ())) + _rail(t),
             "busbw": _busbw(t),
-            "colour": _colour(t.get("busbw_gb_per_s"), best),
+            "colour": _colour(t.get("busbw_gb_per_s"), best[_kind(t)]),
             "level": "pass" if t.get("ok") else "fail",
             "finding": str(t.get("finding") or ""),
         }
         for t in found[:TESTS_SHOWN]
     ]
+
+
+def _kind(test: Mapping[str, Any]) -> tuple[object, ...]:
+    """What a test is compared with: one NIC is no node, a node alone no pair."""
+    return len(test.get("group", ())), test.get("rail") is not None, test.get("collective")
 
 
 def _busbw(test: Mapping[str, Any]) -> str:
@@ -58,15 +73,16 @@ def _colour(value: Any, best: float) -> str:
 
 
 def pairs(story: RunStory) -> dict[str, Any] | None:
-    """The heat map of tests of two nodes; None where there are none, or too many to read."""
+    """The heat map of tests of two nodes, of the worst where there are many; None without any."""
     seen = {
         frozenset(t["group"]): t.get("busbw_gb_per_s")
         for t in tests(story)
         if len(t.get("group", ())) == 2 and t.get("rail") is None
     }
-    names = sorted({n for pair in seen for n in pair})
-    if not names or len(names) > PAIRS_SHOWN:
+    every = sorted({n for pair in seen for n in pair})
+    if not every:
         return None
+    names = every if len(every) <= PAIRS_SHOWN else _worst(seen)
     best = max((float(v) for v in seen.values() if v is not None), default=0.0)
 
     def cell(a: str, b: str) -> dict[str, str]:
@@ -77,7 +93,17 @@ def pairs(story: RunStory) -> dict[str, Any] | None:
         return {"text": text, "colour": _colour(value, best)}
 
     rows = [{"name": a, "cells": [cell(a, b) for b in names]} for a in names]
-    return {"names": names, "rows": rows}
+    return {"names": names, "rows": rows, "of": len(every)}
+
+
+def _worst(seen: Mapping[frozenset[str], Any]) -> list[str]:
+    """The nodes of the slowest pairs, as many as are shown, those of the slowest first."""
+    found: dict[str, None] = {}
+    for pair in sorted(seen, key=lambda pair: (float(seen[pair] or 0), sorted(pair))):
+        found.update(dict.fromkeys(sorted(pair)))
+        if len(found) >= PAIRS_SHOWN:
+            break
+    return list(found)[:PAIRS_SHOWN]
 
 
 def rails(story: RunStory) -> dict[str, Any] | None:
@@ -96,9 +122,9 @@ def rails(story: RunStory) -> dict[str, Any] | None:
         return None
     names = sorted({rail for of_node in best.values() for rail in of_node})
     top = max(value for of_node in best.values() for value in of_node.values())
-    worst = sorted(best, key=lambda name: (min(best[name].values()), name))[:PAIRS_SHOWN]
+    worst = sorted(best, key=lambda name: (min(best[name].values()), name))[:RAILS_SHOWN]
     rows = [{"name": n, "cells": [_rail_cell(best[n].get(r), top) for r in names]} for n in worst]
-    return {"names": names, "rows": rows}
+    return {"names": names, "rows": rows, "of": len(best)}
 
 
 def _rail_cell(value: float | None, top: float) -> dict[str, str]:

@@ -9,6 +9,7 @@ from statistics import median
 from recovery.mesh.counters import COUNTERS_LINE, Rise, Sample, read_sample, rises
 from recovery.mesh.ladder import next_round, record, start
 from recovery.mesh.relative import HANG, held_against
+from recovery.mesh.telling import told_round
 from recovery.mesh.words import Level, Outcome, Result, Round, State
 from recovery.model.output import Command
 from recovery.reading.nccl_size import rate_word
@@ -52,6 +53,11 @@ def _play(climbed: Climb, played: Round) -> None:
     for result in results:
         _note(climbed.setting, played, result)
     climbed.state = record(climbed.state, played, results)
+    climbed.setting.world.note(
+        told_round(climbed.state),
+        kind="mesh.round",
+        facts={"round": played.number, "stage": played.stage},
+    )
 
 
 def _in_time(climbed: Climb, played: Round) -> list[Result]:
