@@ -8,7 +8,7 @@ from shlex import join, quote
 
 # A dead node must not hold mpirun's own ssh for minutes, and nobody is there to type a password.
 _NO_QUEUE = "--immediate=15"  # a node that is down or busy must not look like a hang of the test
-_SSH = "-o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o BatchMode=yes"
+_SSH = "-o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o BatchMode=yes"
 
 _WITHOUT_ENV = r's/"env":\[.*\],"\(nccl_version\|config\)":/"\1":/p'
 _PRINT_JSON = f"""{{ sed -n {quote(_WITHOUT_ENV)} "$d/j" 2> /dev/null; echo; }}"""

@@ -19,6 +19,7 @@ class Fabric:
     leaf_of: dict = field(default_factory=dict)
     wrong: frozenset = frozenset()
     stuck: frozenset = frozenset()
+    fails_above: dict = field(default_factory=dict)  # collective -> nodes up to which it works
 
     def play(self, group):
         nodes = set(group.nodes)
@@ -44,6 +45,8 @@ class Fabric:
         return Result(group=group, outcome=Outcome.PASS, busbw_gb_per_s=380.0)
 
     def _slow(self, group, nodes):
+        if group.level is Level.ALL:
+            return len(nodes) > self.fails_above.get(group.collective, len(nodes))
         if len(nodes) == 1:
             return bool(nodes & self.alone_bad)
         if group.rail is not None:

@@ -281,3 +281,20 @@ def test_a_partner_whose_test_did_not_run_is_met_again_only_where_nobody_else_is
 
     assert len(met) == 3
     assert set(met[:2]) == {"g1", "g2"}
+
+
+def test_all_nodes_run_both_collectives_at_the_end():
+    state = climbed(members(16), Fabric(), levels=EVERY - {Level.RAILS, Level.LEAVES})
+
+    whole = [g for p in state.history for g in p.round.groups if g.level is Level.ALL]
+    assert [(g.collective, len(g.nodes)) for g in whole] == [("all_reduce", 16), ("alltoall", 16)]
+
+
+def test_when_only_the_full_size_fails_halves_tell_what_works_and_nobody_is_convicted():
+    fabric = Fabric(fails_above={"alltoall": 10})
+
+    by_node, found = concluded(members(32), fabric, levels=EVERY - {Level.RAILS, Level.LEAVES})
+
+    assert [(f.collective, len(f.nodes), f.passes_at) for f in found.sizes] == [
+        ("alltoall", 16, 8), ("alltoall", 16, 8)]  # fmt: skip
+    assert {verdict.kind for verdict in by_node.values()} == {Kind.HEALTHY}

@@ -58,3 +58,25 @@ def test_a_build_knows_json_by_the_words_it_would_say(tmp_path):
 
     assert read_probe(said.stdout).json == (str(new),)
     assert set(read_probe(said.stdout).tools) >= {str(new), str(old)}
+
+
+LLDP = """#!/bin/sh
+echo lldp.eth0.via=LLDP
+echo lldp.eth0.chassis.name=leaf3
+echo lldp.eth0.port.descr=Eth1/7
+echo lldp.eth1.chassis.name=leaf3
+echo lldp.eth2.chassis.name=mgmt1
+"""
+
+
+def test_the_leaf_is_the_switch_that_most_ports_of_the_node_hear_of(tmp_path):
+    tool = tmp_path / "lldpctl"
+    tool.write_text(LLDP)
+    tool.chmod(0o755)
+
+    said = subprocess.run(
+        ["/bin/sh", "-c", probe_line(("none_perf",))], capture_output=True, text=True, check=False,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+    )  # fmt: skip
+
+    assert read_probe(said.stdout).leaf == "leaf3"

@@ -252,3 +252,42 @@ def test_mpirun_notices_a_dead_node_and_never_asks():
     assert "ServerAliveInterval=5" in line
     assert "BatchMode=yes" in line
     assert re.search(r"-H node\d:8,node\d:8", line)
+
+
+def test_a_fault_of_the_full_size_fails_the_step_and_no_node():
+    def answer(nodes):
+        return finished(table(nodes, 30.0 if len(nodes) > 4 else 380.0))
+
+    sized = [{**PROFILE["busbw"][1], "nodes": n, "gpus": None} for n in (4, 8)]
+    profile = {**PROFILE, "busbw": [*PROFILE["busbw"], *sized]}
+    world = FakeWorld(transport=asked_first(lambda n, c: answer(nodes_of(n, c))),
+                      profiles=profile, step=a_step("mesh"))  # fmt: skip
+
+    result = MESH.run(MeshParams(levels=("pairs", "all")), NODES, world)
+
+    assert (result.verdict.level, result.verdict.worst.code) == (Level.FAIL, "mesh.size")
+    assert "over 8 nodes fails though 4 of them pass" in result.verdict.worst.finding
+    assert {r.verdict.level for r in result.nodes.values()} == {Level.PASS}
+
+
+def test_too_few_ranks_are_told_before_any_bandwidth():
+    def answer(nodes):
+        text = table(nodes, 480.0)
+        lacks = "node6" in nodes
+        return finished(re.sub(r"#  Rank +7 .*\n", "", text) if lacks else text)
+
+    result, _ = meshed(answer)
+
+    assert "7 ranks, expected 8" in result.nodes["node6"].verdict.worst.finding
+    assert result.nodes["node6"].verdict.level is Level.FAIL
+
+
+def test_a_node_that_lost_nvls_is_named_so():
+    def answer(nodes):
+        return finished(table(nodes, 367.0 if nodes == ["node6"] else 480.0))
+
+    result, _ = meshed(answer)
+
+    worst = result.nodes["node6"].verdict.worst
+    assert (worst.level, worst.code) == (Level.FAIL, "nccl.nvls-lost")
+    assert "fabricmanager" in worst.remedy

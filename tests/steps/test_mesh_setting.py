@@ -11,7 +11,7 @@ from recovery.model.output import Ending, Output
 from recovery.model.verdict import Level
 from recovery.steps.mesh import MESH, MeshParams, rejudged
 from tests.fakes import FakeTransport, FakeWorld, a_step, finished
-from tests.steps.test_mesh import NODES, PROBED, PROFILE, nodes_of, speed, table
+from tests.steps.test_mesh import NODES, PROBED, PROFILE, asked_first, nodes_of, speed, table
 
 NO_MPI = "tool all_reduce_perf /usr/bin/all_reduce_perf\n"
 
@@ -261,3 +261,41 @@ def test_a_pooled_mesh_is_judged_again_from_its_one_output():
     found = rejudged(plan, tests, lambda _: PROFILE, lambda d: world.evidence[d].decode())
 
     assert {finding.level for finding in found.values()} == {Level.PASS}
+
+
+def test_seed_environment_and_members_are_written_down_before_the_first_test():
+    _, world = meshed(PROBED, env={"NCCL_IB_HCA": "mlx5"})
+
+    assert world.notes[0][0] == "mesh.plan"
+    (plan,) = noted(world, "mesh.plan")
+    assert (plan["seed"], plan["runner"], plan["env"]) == (1, "mpirun", {"NCCL_IB_HCA": "mlx5"})
+    assert [name for name, *_ in plan["members"]] == [node.name for node in NODES]
+
+
+def test_a_leaf_comes_from_lldp_and_else_from_the_rack():
+    nodes = tuple(replace(node, leaf="", rack="rack7") for node in NODES)
+    _, world = meshed({n.name: f"{PROBED}leaf leaf9\n" for n in nodes[:4]}, nodes=nodes)
+
+    (plan,) = noted(world, "mesh.plan")
+    assert [leaf for _, leaf, _ in plan["members"]] == ["leaf9"] * 4 + ["rack7"] * 4
+
+
+def test_a_second_mesh_of_a_run_asks_only_what_changed():
+    first, _ = meshed(PROBED, nodes=NODES[:7])
+    world = FakeWorld(
+        transport=asked_first(lambda node, command: speed()(nodes_of(node, command))),
+        profiles=PROFILE, step=a_step("mesh"), earlier={"mesh": first.nodes},
+    )  # fmt: skip
+
+    MESH.run(MeshParams(only="changed"), NODES, world)
+
+    groups = [facts["group"] for facts in noted(world, "mesh.test")]
+    assert len(groups) == 2
+    assert all("node8" in group for group in groups)
+    assert "node-hours" in MESH.price(MeshParams(only="changed"), 8)
+
+
+def test_a_second_mesh_without_any_earlier_one_asks_every_node():
+    _, world = meshed(PROBED, only="changed")
+
+    assert len(noted(world, "mesh.test")) == 12

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from recovery.mesh.relative import LEAST_SHARE
 from recovery.mesh.words import Level
 
+CHANGED = "changed"
 Runner = Literal["auto", "mpirun", "srun", "ssh", "torch"]
 
 
@@ -16,7 +17,8 @@ class MeshParams(BaseModel):
     """The collective, its payload, the levels to climb, and how to start the tests.
 
     ``only`` names the nodes in question (a hostlist); the others of the step are known to be good
-    and serve as partners. ``leaves`` is a topology file of the controller. ``env`` are variables
+    and serve as partners; ``changed`` are those that no earlier mesh of the run found good.
+    ``leaves`` is a topology file of the controller. ``env`` are variables
     for NCCL; those of the inventory's ``nccl_env`` come first. A test below ``slow_below`` of the
     median of its kind (and 3 MAD-sigma) is slow; a network that others share needs less than 0.9.
     ``pooled`` starts the first pairs in one launch (NCCL_TESTS_SPLIT), and each by itself if that

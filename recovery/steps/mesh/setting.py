@@ -18,7 +18,7 @@ from recovery.model.output import Command, Output
 from recovery.model.ports import World
 from recovery.model.verdict import Finding, unknown, warned
 from recovery.reading.nccl_floor import Shape, floors_for
-from recovery.steps.mesh.params import MeshParams
+from recovery.steps.mesh.params import CHANGED, MeshParams
 
 _PROBE_S = 30.0
 _HOW_TO_GET = {
@@ -240,16 +240,25 @@ def _odd(
     return found
 
 
+def _in_question(setting: Setting) -> frozenset[str]:
+    """The nodes of ``only``; for ``changed`` those that no earlier mesh of this run found good."""
+    if setting.params.only != CHANGED:
+        return frozenset(expand(setting.params.only))
+    earlier = setting.world.results("mesh")
+    good = {name for name, found in earlier.items() if not found.verdict.level.blocks}
+    return frozenset(setting.nodes) - good
+
+
 def _members(setting: Setting) -> tuple[Member, ...]:
     params = setting.params
     file = params.leaves
     text = setting.world.local_file(file).decode("utf-8", "replace") if file else ""
     leaves = read_leaves(text, file, expand) if file else {}
-    only = frozenset(expand(params.only))
+    only = _in_question(setting)
     found = []
     for name, node in setting.nodes.items():
         if name in setting.untested:
             continue
-        leaf = leaves.get(name) or node.leaf or setting.probes[name].leaf
+        leaf = leaves.get(name) or node.leaf or setting.probes[name].leaf or node.rack or ""
         found.append(Member(name, leaf, known_good=bool(only) and name not in only))
     return tuple(found)

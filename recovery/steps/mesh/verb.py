@@ -17,7 +17,7 @@ from recovery.model.ports import World
 from recovery.model.runbook import Effect
 from recovery.model.verdict import Finding, Verdict, failed, passed, unknown, verdict, warned
 from recovery.steps.mesh.climbing import Climb, climb
-from recovery.steps.mesh.params import MeshParams
+from recovery.steps.mesh.params import CHANGED, MeshParams
 from recovery.steps.mesh.setting import Setting, nccl_env, settle
 
 
@@ -154,15 +154,17 @@ def _about_pairs(found: MeshVerdict) -> Iterable[Finding]:
 
 
 def _describe(params: MeshParams) -> str:
-    only = f"; only {params.only}, the others are partners" if params.only else ""
+    whom = "what no earlier mesh found good" if params.only == CHANGED else params.only
+    only = f"; only {whom}, the others are partners" if params.only else ""
     return f"{params.argument} of {params.size}: {', '.join(params.levels)}{only}"
 
 
 def _price(params: MeshParams, n_nodes: int) -> str:
     """For a clean mesh, and with one bad node in 128; leaves of 32 nodes where they count."""
-    asked = len(expand(params.only)) if params.only else n_nodes
-    tested = 2 * asked if params.only else n_nodes  # each with a partner
-    spared = asked if params.only and Level.ALONE in params.asked else 0
+    named = params.only and params.only != CHANGED
+    asked = len(expand(params.only)) if named else n_nodes
+    tested = 2 * asked if named else n_nodes  # each with a partner
+    spared = asked if named and Level.ALONE in params.asked else 0
     leaves = max(2, n_nodes // 32) if Level.LEAVES in params.asked else 1
     whole = [
         replace(price, launches=price.launches - spared, node_hours=price.minutes / 60 * n_nodes)
