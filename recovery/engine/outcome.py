@@ -20,6 +20,8 @@ _TROUBLE_REMEDY = {
     "sudo": "allow it without a password: a NOPASSWD line in sudoers for this user",
     "busy": "the SSH server turns connections away: raise MaxStartups, or lower at_once",
     "unkillable": "a process ignores KILL (state D): reboot the node by its BMC",
+    "unsure": "`ssh NODE true`: does the login stand still (start-up files, a stale home)? else "
+    "see what is left: `ps -eo pid,stat,wchan:20,args`; state D: reboot the node by its BMC",
     "rebooted": "why did it go down? read its kernel log and `bmc.sel`; then resume",
     "connect": "is the node up? look at its BMC and at the switch port",
 }

@@ -41,7 +41,7 @@ def may_retry(step: Step, result: NodeResult, attempt: int) -> bool:
     kind = class_of(result)
     if kind is None or attempt >= step.retry.times or kind not in step.retry.on:
         return False
-    if result.trouble in ("auth", "hostkey", "sudo", "unkillable"):
+    if result.trouble in ("auth", "hostkey", "sudo", "unkillable", "unsure"):
         return False
     uncertain = result.ending in (Ending.LOST, Ending.TIMEOUT)
     return not uncertain or step.effect is Effect.READ or step.rerun is Rerun.SAFE

@@ -40,7 +40,8 @@ class Output:
 
     ``exit_status`` is None unless ``ending`` is FINISHED and the command exited by itself;
     ``signal`` names the signal that ended it (``KILL``). ``reason`` explains every other ending
-    in one line; ``trouble`` is its class: connect, busy, auth, hostkey, sudo, unkillable, ``""``.
+    in one line; ``trouble`` is its class: connect, busy, auth, hostkey, sudo, unkillable, unsure
+    (no word from the node that the processes ended), ``""``.
     ``stdout_dropped`` counts bytes cut from the middle when the cap (16 MiB a stream) was reached.
     """
 

@@ -39,9 +39,9 @@ class Transport(Protocol):
         """Runs to one of the four endings; never raises for what goes wrong on the node.
 
         When a limit, a stop or a lost connection ended it, no process of the command is left on the
-        node, or ``trouble`` is ``unkillable`` and ``reason`` says what may be left. A command that
-        ended by itself keeps the children that it left behind (a daemon it started); ``reason``
-        says so when one holds the output.
+        node, or ``trouble`` is ``unkillable`` or ``unsure`` and ``reason`` says what may be left. A
+        command that ended by itself keeps the children that it left behind (a daemon it started);
+        ``reason`` says so when one holds the output.
         """
 
     def stop(self, grace_s: float) -> None:

@@ -262,7 +262,7 @@ def _no_status(command: Command, ended: Ended) -> tuple[Ending, str, str]:
             else "stopped on request"
         )
         unsure = "and no word from the node that its processes ended; they may be left"
-        return ending, f"{why}, {unsure}", "unkillable"
+        return ending, f"{why}, {unsure}", "unsure"
     why = ended.why or "the session ended without an exit status"
     return Ending.LOST, f"{why}; the node ends the command by itself, at its limit at latest", ""
 

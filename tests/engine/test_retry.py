@@ -75,7 +75,7 @@ def test_a_write_that_never_started_is_repeated():
     assert may_retry(step, result(Ending.NEVER_STARTED), 1)
 
 
-@pytest.mark.parametrize("trouble", ["auth", "hostkey", "sudo", "unkillable"])
+@pytest.mark.parametrize("trouble", ["auth", "hostkey", "sudo", "unkillable", "unsure"])
 def test_what_cannot_change_by_itself_is_not_asked_again(trouble):
     step = a_step(retry=Retry(times=3, on=EVERY), effect=Effect.READ)
 

@@ -67,7 +67,7 @@ def test_a_node_that_does_not_confirm_the_end_may_have_processes_left() -> None:
     for cut, ending in ((Cut.LIMIT, Ending.TIMEOUT), (Cut.STOP, Ending.LOST)):
         found = conclude(status=None, cut=cut)
 
-        assert (found.ending, found.trouble) == (ending, "unkillable")
+        assert (found.ending, found.trouble) == (ending, "unsure")
         assert "may be left" in found.reason
 
 

@@ -405,6 +405,26 @@ def test_many_logins_at_once_to_a_server_that_takes_few_all_succeed(tmp_path: Pa
 
 @pytest.mark.root
 @needs_sshd
+def test_a_login_that_stands_still_is_not_called_a_process_that_ignores_kill(
+    tmp_path: Path,
+) -> None:
+    with sshd_place(tmp_path) as place, ssh() as transport:
+        # As with a home on a file system that stands still; bash reads it for sshd, others do not.
+        gate = tmp_path / "gate"
+        os.mkfifo(gate)
+        (tmp_path / "home" / ".bashrc").write_text(f"read -r line <{gate}\n")
+        output = transport.run(place.node, replace(TRUE, timeout_s=2))
+        with contextlib.suppress(OSError):  # whoever still stands there may go
+            os.close(os.open(gate, os.O_WRONLY | os.O_NONBLOCK))
+
+    if output.ending is Ending.FINISHED:
+        pytest.skip("root's login shell here reads no start-up file")
+    assert (output.ending, output.trouble) == (Ending.TIMEOUT, "unsure")
+    assert "no word from the node" in output.reason
+
+
+@pytest.mark.root
+@needs_sshd
 def test_a_frozen_server_ends_at_the_deadline_and_says_what_may_be_left(tmp_path: Path) -> None:
     keygen("-t", "ed25519", "-f", str(tmp_path / "id"))
     (tmp_path / "authorized").write_text((tmp_path / "id.pub").read_text())
