@@ -48,13 +48,12 @@ class Ballot:
     passes: int = 0
     began_well: bool = False  # its first test with a good partner passed
     failures: int = 0  # with a partner that is known to be good
-    shared: list[str] = field(default_factory=list)  # partners of failures that either may cause
-    partners: set[str] = field(default_factory=set)  # and the node itself
-    unanswered: set[str] = field(default_factory=set)  # whose test with it did not run
+    shared: tuple[str, ...] = ()  # partners of failures that either may cause
     not_run: int = 0
     blocked: Result | None = None  # the test cannot run on this node, and why
     wrong: Result | None = None
     results: list[Result] = field(default_factory=list)
+    beside: tuple[Result, ...] = ()  # of tests in which it was a witness
 
     @property
     def cleared(self) -> bool:
@@ -77,9 +76,15 @@ class Ballot:
         return self.passes > 0 and not self.failures and self.wrong is None
 
     @property
+    def partners(self) -> set[str]:
+        """Whom it was tested with, and the node itself: no pair is tested twice."""
+        every = (*self.results, *self.beside)
+        return {n for r in every if r.outcome is not Outcome.NOT_RUN for n in r.group.nodes}
+
+    @property
     def met(self) -> set[str]:
-        """Partners that it need not meet again while there are others."""
-        return self.partners | self.unanswered
+        """Those, and whose test with it did not run: not met again while there are others."""
+        return {name for r in (*self.results, *self.beside) for name in r.group.nodes}
 
     @property
     def votes(self) -> int:
@@ -124,9 +129,8 @@ def _cast(ballots: dict[Key, Ballot], result: Result) -> None:
         ballot = ballots.get((name, group.rail))
         if ballot is None:
             ballot = ballots[name, group.rail] = Ballot()
-        met = ballot.unanswered if result.outcome is Outcome.NOT_RUN else ballot.partners
-        met.update(group.nodes)
         if group.witness:
+            ballot.beside = (*ballot.beside, result)
             continue
         ballot.results.append(result)
         if result.outcome is Outcome.PASS:
@@ -148,7 +152,7 @@ def _vote(ballot: Ballot, name: str, others: list[str], result: Result) -> None:
     if result.outcome is Outcome.WRONG:
         ballot.wrong = ballot.wrong or result
     if others and not result.group.subject:
-        ballot.shared.append(others[0])
+        ballot.shared = (*ballot.shared, others[0])
     else:
         ballot.failures += 1
 

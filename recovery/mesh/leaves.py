@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import median
+from typing import NamedTuple
 
 from recovery.mesh.ballots import Standing, standings
 from recovery.mesh.folding import fold
@@ -67,13 +68,12 @@ def leaf_groups(state: State) -> tuple[Group, ...]:
     leaves = _good_by_leaf(state)
     if len(leaves) < 2:
         return ()
-    met = _met(state)
     played = _rounds(state)
     if len(played.sweep) < _sweep_rounds(state) and not played.confirm:
-        groups = _sweep(leaves, len(played.sweep) + 1, met)
+        groups = _sweep(leaves, len(played.sweep) + 1, _met(state))
         if groups:
             return tuple(groups)
-    return tuple(_confirm(state, leaves, met))
+    return tuple(_confirm(state, leaves))
 
 
 @fold(Level.ALONE, Level.PAIRS, Level.SUSPECTS, Level.LEAVES)
@@ -132,9 +132,7 @@ def _across(
     return groups
 
 
-def _confirm(
-    state: State, leaves: Mapping[str, list[str]], met: set[frozenset[str]]
-) -> list[Group]:
+def _confirm(state: State, leaves: Mapping[str, list[str]]) -> list[Group]:
     played = _rounds(state)
     if len(played.confirm) >= CONFIRM_ROUNDS:
         return []
@@ -146,7 +144,7 @@ def _confirm(
     turn = len(played.confirm) * max(1, len(undecided))
     for k, leaf in enumerate(undecided[: len(clean)]):
         against = clean[(turn + k) % len(clean)]
-        groups += _across(leaves.get(leaf, []), leaves[against], turn + k, met)
+        groups += _across(leaves.get(leaf, []), leaves[against], turn + k, _met(state))
     return groups
 
 
@@ -157,8 +155,7 @@ def _candidates(state: State) -> list[str]:
     return [score.leaf for score in scores]
 
 
-@dataclass(frozen=True, slots=True)
-class _Test:
+class _Test(NamedTuple):
     leaves: tuple[str, str]
     failed: bool
 
@@ -175,12 +172,10 @@ def _tests(state: State, rounds: Iterable[Played]) -> list[_Test]:
     return found
 
 
-def _scores(tests: Iterable[_Test]) -> list[LeafScore]:
+def _scores(tests: Sequence[_Test]) -> list[LeafScore]:
     """Scores of all leaves against the median leaf, worst first."""
-    total, failed = Counter[str](), Counter[str]()
-    for test in tests:
-        total.update(test.leaves)
-        failed.update(test.leaves if test.failed else ())
+    total = Counter(leaf for test in tests for leaf in test.leaves)
+    failed = Counter(leaf for test in tests if test.failed for leaf in test.leaves)
     usual = median(failed[leaf] / total[leaf] for leaf in total) if total else 0.0
     rate = max(usual, _CHANCE)
     scores = [

@@ -33,10 +33,15 @@ def rail_groups(state: State) -> tuple[Group, ...]:
 
 def _groups_of(state: State, rail: int, order: Sequence[str]) -> list[Group]:
     found, ballots = rail_standings(state)[rail], pair_ballots(state)
+    by_standing: dict[Standing, list[str]] = {standing: [] for standing in Standing}
+    for name in order:
+        if name in found:
+            by_standing[found[name]].append(name)
     fresh, suspects, good = (
-        [name for name in order if found.get(name) is standing]
-        for standing in (Standing.FRESH, Standing.SUSPECT, Standing.GOOD)
+        by_standing[standing] for standing in (Standing.FRESH, Standing.SUSPECT, Standing.GOOD)
     )
+    if not (fresh or suspects):
+        return []
     pool = Pool({member.name: member.leaf for member in state.members})
     if not good:
         return [] if suspects else _first_pairs(standings(state), fresh, rail)

@@ -38,7 +38,10 @@ class Outcome(StrEnum):
     @property
     def failed(self) -> bool:
         """Claims that the test ran and speaks against its group."""
-        return self in (Outcome.SLOW, Outcome.BROKEN, Outcome.WRONG)
+        return self not in _NO_FAULT
+
+
+_NO_FAULT = (Outcome.PASS, Outcome.NOT_RUN)
 
 
 @dataclass(frozen=True, slots=True)
