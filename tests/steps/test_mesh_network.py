@@ -15,6 +15,7 @@ import pytest
 from tests.testbed.bed import Bed, bed
 from tests.testbed.controller import Controller
 from tests.testbed.needs import sh, why_no_testbed
+from tests.transports.servers import until
 
 PERF = Path(__file__).parents[1] / "testbed" / "all_reduce_perf"
 # Whatever the machine does, what is slow cannot reach half of the floor; a sound pair has a second
@@ -155,6 +156,44 @@ def test_a_slow_uplink_is_named_and_no_node_is_drained_for_it(operator: Controll
 
     assert "fail" not in levels(operator), told(operator, done.said)
     assert "links of leaf leaf0 or leaf1" in done.said, done.said
+
+
+@pytest.fixture
+def stuck(four: Bed) -> Iterator[str]:
+    """A host whose tests never end, and do not heed TERM."""
+    program = "/opt/testbed/bin/all_reduce_perf"
+    four["n3"].do(f"printf '#!/bin/sh\\ntrap \"\" TERM\\nsleep 4321\\n' >{program}")
+    yield "n3"
+    four["n3"].do(f"install -m 755 {PERF} {program}")
+
+
+@needs_mpi
+def test_a_hang_costs_one_short_wait_and_leaves_nothing_on_its_own_nodes(
+    operator: Controller, stuck: str
+) -> None:
+    done = operator.run({**MESH, "levels": ["pairs"]})
+
+    assert levels(operator) == "pass pass unknown unknown", told(operator, done.said)
+    (hang,) = (test for test in noted_tests(operator) if not test["facts"]["ok"])
+    assert hang["facts"]["code"] == "mesh.hang", hang
+    assert hang["facts"]["duration_s"] < 60, hang
+    hosts = operator.bed.hosts.values()
+    assert until(lambda: not any(host.left() for host in hosts), within_s=60), [
+        host.left() for host in hosts
+    ]
+
+
+@needs_mpi
+def test_nodes_that_cannot_log_in_to_each_other_are_no_votes_and_meet_others(
+    operator: Controller,
+) -> None:
+    for one, other in (("n1", "n2"), ("n2", "n1")):
+        operator.bed[one].refuse_from(operator.bed[other].address)
+
+    done = operator.run(MESH)
+
+    assert levels(operator) == "pass pass pass pass", told(operator, done.said)
+    assert "gave no answer" in done.said
 
 
 @needs_torch
