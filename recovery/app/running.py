@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
 import os
 import socket
 import subprocess
@@ -264,6 +265,8 @@ class _Sitting:
             secrets=secret_values(self.plan, inventory),
             bmc=bmcs.ask,
             disrupted=self._disrupted,
+            controller=_controller(self.options.state),
+            take_over=self.options.take_over,
             attempted=cache(self._attempted),
         )
 
@@ -295,6 +298,12 @@ def _bring_up(prepared: Prepared) -> None:
             f"{prepared.inventory.source}: `prepare` ended with status {done.returncode}",
             remedy=f"run it by hand: {line}",
         )
+
+
+def _controller(state: Path) -> str:
+    """This machine and state folder in a few letters: one lock holds all its runs apart."""
+    place = f"{socket.gethostname()}:{state.resolve()}"
+    return hashlib.sha256(place.encode()).hexdigest()[:12]
 
 
 def _owner(run: str, clock: RealClock) -> Owner:

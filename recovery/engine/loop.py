@@ -14,6 +14,7 @@ from recovery.engine.conclude import saved_values
 from recovery.engine.ending import RunEnd, end_of
 from recovery.engine.gate import Decision, Ruling, decide
 from recovery.engine.history import DONE, FAILED, NOT_RUN, RUNNING, SKIPPED, StepStory
+from recovery.engine.lease import Lease
 from recovery.engine.parts import Parts
 from recovery.engine.transporting import Transports
 from recovery.engine.world import Recorder, StepWorld
@@ -47,9 +48,11 @@ class Run:
     shut_by: Ruling | None = field(default=None, init=False)
     shut_step: str = field(default="", init=False)
     ends_at: float = field(default=0.0, init=False)  # monotonic
+    lease: Lease = field(init=False)
 
     def __post_init__(self) -> None:
         self.ends_at = self.started_at + self.plan.limits.run_s
+        self.lease = Lease(self.recorder, self.transports, self.plan.limits.nodes_at_once)
 
     @property
     def parts(self) -> Parts:
@@ -70,6 +73,7 @@ class Run:
         # A `finally` step that fails is recorded; the run's end is not its to say.
         for step in self.plan.finally_:
             stopped = self._until_stopped((step,)) or stopped
+        self.lease.give_back()
         end = end_of(*shut, stopped, self.run_id, self.recorder.story)
         self.recorder.tell(
             RunFinished(
@@ -162,7 +166,11 @@ class Run:
             rendered, params = render_step(step, self.parts.verbs[step.verb], variables)
         except TemplateError as error:
             return self._shut(step, single(failed(error.message, remedy=error.remedy)))
-        refusal = self._refused_again(rendered) or self.blast.refusal(rendered, nodes)
+        refusal = (
+            self._refused_again(rendered)
+            or self.lease.refusal(rendered, nodes)
+            or self.blast.refusal(rendered, nodes)
+        )
         if refusal:
             return self._shut(step, refusal)
         attempts = self._attempts(rendered, params, variables)

@@ -30,7 +30,8 @@ class Parts:
     the journal, empty when there is none to tell; ``bmc`` asks a node's BMC within some seconds,
     None where none is known; ``disrupted`` names the nodes that runs of this cluster switched,
     rebooted or reset since a time; ``attempted`` says when the runs before this one did so, by
-    node and verb.
+    node and verb. ``controller`` is this machine's state folder, by a name that no other has; empty
+    where nodes are not to be leased. ``take_over`` pushes out whoever holds them.
     """
 
     clock: Clock
@@ -53,4 +54,6 @@ class Parts:
     secrets: tuple[str, ...] = ()
     bmc: Callable[[Node, BmcAsk, float], Output | None] = _no_bmc
     disrupted: Callable[[float], Collection[str]] = lambda since: ()
+    controller: str = ""
+    take_over: bool = False
     attempted: Callable[[], Mapping[tuple[str, str], Sequence[float]]] = dict

@@ -30,6 +30,7 @@ _VARIABLES: dict[str, tuple[str, dict[str, Any]]] = {
     "metrics_textfile": ("a .prom file or a folder, for node_exporter", _TEXT),
     "metrics_pushgateway": ("http address of a Prometheus push gateway", _TEXT),
     "shared_addresses": ("true: several nodes may have one address and port", {"type": "boolean"}),
+    "lease": ("false: nodes of one machine, whose /run they share", {"type": "boolean"}),
     "busbw": ("bus bandwidths in place of the profile's", {"type": "array"}),
 }
 

@@ -24,6 +24,7 @@ all:
     log_dir: log
     master_port: {master_port}
     min_nodes: {min_nodes}
+    lease: false            # simulated nodes share one machine's /run
     host_checks: false      # a simulated node has no services, clock or disks of its own
   children:
     gpu:
