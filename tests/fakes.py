@@ -106,7 +106,9 @@ class FakeWorld:
     ) -> dict[str, NodeResult]:
         return {node.name: work(node) for node in nodes}
 
-    def each(self, items: Iterable[Any], work: Callable[[Any], Any]) -> list[Any]:
+    def each(
+        self, items: Iterable[Any], work: Callable[[Any], Any], *, at_least: int = 1
+    ) -> list[Any]:
         return [work(item) for item in items]
 
     def keep(self, name: str, content: bytes) -> Kept:

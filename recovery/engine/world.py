@@ -153,13 +153,16 @@ class StepWorld:
         )
         return {node.name: result for node, result in zip(todo, found, strict=True)}
 
-    def each(self, items: Iterable[Any], work: Callable[[Any], Any]) -> list[Any]:
+    def each(
+        self, items: Iterable[Any], work: Callable[[Any], Any], *, at_least: int = 1
+    ) -> list[Any]:
         """Does ``work`` on all items at once, in order; an exception in it is the step's own."""
 
         def broken(item: Any, trace: str) -> Any:
             raise RuntimeError(f"{item!r}: {trace}")
 
-        return fan_out(items, work, width=self.width, broken=broken, done=lambda item, result: None)
+        width = max(self.width, at_least)
+        return fan_out(items, work, width=width, broken=broken, done=lambda item, result: None)
 
     def tell(self, result: NodeResult) -> None:
         """Journals a node's result of this attempt, once unless it changed."""

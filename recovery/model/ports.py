@@ -167,8 +167,13 @@ class World(Protocol):
         An exception in ``work`` becomes UNKNOWN for its node with the traceback as evidence.
         """
 
-    def each(self, items: Iterable[Any], work: Callable[[Any], Any]) -> list[Any]:
-        """Does ``work`` on all items at once (groups of a mesh round), in order, not journaled."""
+    def each(
+        self, items: Iterable[Any], work: Callable[[Any], Any], *, at_least: int = 1
+    ) -> list[Any]:
+        """Does ``work`` on all items at once (groups of a mesh round), in order, not journaled.
+
+        ``at_least`` so many at once, whatever the run's width: those that wait for each other.
+        """
 
     def keep(self, name: str, content: bytes) -> Kept:
         """Stores evidence and returns what a `NodeResult` lists in ``kept``."""

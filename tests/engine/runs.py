@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +50,15 @@ def _defect(params, nodes, world):
     raise ZeroDivisionError("a defect")
 
 
+def _meet(params, nodes, world):
+    """A verb whose pieces of work wait for each other, as the ranks of one test do."""
+    barrier = threading.Barrier(len(nodes))
+    world.each(nodes, lambda node: barrier.wait(60), at_least=len(nodes))
+    return StepResult(
+        nodes={n.name: NodeResult(node=n.name, verdict=single(passed("met"))) for n in nodes}
+    )
+
+
 def _verb(name, run, effect=Effect.READ, **more):
     return Verb(name=name, about=name, effect=effect, params=Line, describe=str, run=run, **more)
 
@@ -59,6 +69,7 @@ VERBS = {
         _verb("run", _run),
         _verb("choose", _choose, together=True),
         _verb("defect", _defect),
+        _verb("meet", _meet, together=True),
         APPROVE,
     )
 }

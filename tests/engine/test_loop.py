@@ -89,6 +89,14 @@ def test_no_node_left_shuts_the_gate():
     assert bench.asked("true") == []
 
 
+def test_work_that_waits_for_each_other_is_begun_at_once_however_narrow_the_run():
+    bench = Bench()
+
+    end = bench.carry_out(line("m", verb="meet"), nodes_at_once=1)
+
+    assert end.exit_code == 0, end.reason
+
+
 def test_finally_runs_after_a_shut_gate_and_does_not_change_the_end():
     bench = Bench(bad_on("n1"))
 

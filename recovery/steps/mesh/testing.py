@@ -82,7 +82,9 @@ def _by_torch(setting: Setting, played: Round, limit_s: float) -> list[Result]:
         asked = Command(line, timeout_s=limit_s, env=launch.variables, stdin=program)
         return setting.world.run(setting.nodes[group.nodes[rank]], asked)
 
-    outputs = dict(zip(parts, setting.world.each(parts, run), strict=True))
+    together = max((len(group.nodes) for group in played.groups), default=1)
+    found = setting.world.each(parts, run, at_least=together)  # ranks wait for each other
+    outputs = dict(zip(parts, found, strict=True))
     return [
         concluded(setting, g, [outputs[at, rank] for rank in range(len(g.nodes))], limit_s)
         for at, g in enumerate(played.groups)
