@@ -31,6 +31,7 @@ class Control:
             "power-loss": lambda r: self._farm.power_off(r["nodes"]),
             "power-on": lambda r: self._farm.power_on(r["nodes"]),
             "reboot": lambda r: self._farm.reboot(r["nodes"][0]),
+            "gpu-reset": lambda r: self._farm.reset_gpus(r["nodes"][0]),
             "scenario": lambda r: scenarios.play(r["name"], self._farm, self._layout),
             "down": lambda _: self._ends.set(),
         }

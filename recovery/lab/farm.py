@@ -156,6 +156,13 @@ class Farm:
             rendering.write_fabric(self._layout, self.states())
         return gone
 
+    def reset_gpus(self, name: str) -> None:
+        """Ends the faults that a reset of the GPUs ends."""
+        self.resolve([name])
+        with self._lock:
+            known, had = rendering.shelf(), self._nodes[name].state.faults
+            self._change(name, faults={f: v for f, v in had.items() if not known[f].until_reset})
+
     def environment(self, name: str) -> dict[str, str]:
         """What every command of this node finds in its environment."""
         layout, node = self._layout, self._layout.node(name)

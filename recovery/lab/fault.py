@@ -39,7 +39,8 @@ class Fault:
     ``change``: the hardware as the tools see it; ``log``: kernel lines (seconds after the event,
     then the text) filled with ``words``; ``tools``: name -> script that takes a tool's place;
     ``damage``: done once to the node's home. The farm itself heeds the ``switches``
-    (refuse-login, other-hostkey, never-back, silent) while the fault lasts.
+    (refuse-login, other-hostkey, never-back, silent) while the fault lasts. ``until_reset``: a
+    reset of the GPUs ends it.
     """
 
     name: str
@@ -51,4 +52,5 @@ class Fault:
     words: Callable[[Machine, str], Mapping[str, object]] = field(default=_no_words)
     tools: Callable[[str], Mapping[str, str]] = field(default=_no_tools)
     damage: Callable[[Path], None] = field(default=_no_damage)
+    until_reset: bool = False
     switches: frozenset[str] = frozenset()

@@ -90,6 +90,19 @@ def test_a_lost_gpu_is_missing_everywhere(well: Cluster):
     assert well.run("node03", "all_reduce_perf -g 8").status == 2
 
 
+def test_a_reset_of_the_gpus_mends_their_memory_and_brings_no_lost_one_back(well: Cluster):
+    for fault in ("ecc", "gpu-lost"):
+        well.ask("break", fault=fault, nodes=["node03"], value="1" if fault == "ecc" else "0")
+
+    done = well.run("node03", "nvidia-smi --gpu-reset")
+
+    assert done.status == 0
+    assert done.out.splitlines()[-1] == "All done."
+    assert done.out.count(" was successfully reset.") == 7
+    assert judged(well, "node03", "gpu.ecc")[0] is Level.PASS
+    assert judged(well, "node03", "gpu.count")[0] is Level.FAIL
+
+
 def busbw(cluster: Cluster, command: str, env: str = "") -> float:
     answer = cluster.run(
         "node01", f"rm -f out.json; {env} {command} -J out.json >/dev/null; cat out.json"

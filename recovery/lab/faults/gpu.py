@@ -71,6 +71,7 @@ ECC = Fault(
     default="2",
     value_help="GPU slot, 0 to 7",
     change=_strike,
+    until_reset=True,
     words=_address,
     log="""
 0.000000 NVRM: GPU at PCI:0000:{bus}:00: {uuid}
