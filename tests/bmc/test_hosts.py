@@ -14,7 +14,7 @@ from tests.transports.servers import until
 WHY_NOT = why_no_testbed() or why_no_ipmi()
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)]
 HUB = "10.82.0.254"
-QUICK = ("-e", "off_for=1s", "-e", "settle=1s", "-e", "every=500ms")
+QUICK = ("-e", "orderly=1s", "-e", "off_for=1s", "-e", "settle=1s", "-e", "every=500ms")
 SILENT_PORT = 7999
 
 
@@ -106,7 +106,7 @@ def test_a_cycle_cuts_one_host_and_boots_it_and_nothing_else_ever_does(hall):
     assert hall.hosts["n1"].boot_id() != boots["n1"]
     assert hall.hosts["n2"].boot_id() == boots["n2"]
     assert [e["facts"]["what"] for e in hall.operator.events("Intended")] == [
-        "power off", "power on",
+        "power soft", "power off", "power on",
     ]  # fmt: skip
 
     off = hall.power("n2", "off")

@@ -131,6 +131,7 @@ class Bed:
             for pid in host.left():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            host.do("rm -f /run/recover.lease.* /dev/shm/recover.lease.*")  # a killed controller's
 
     def _write_disk(self, host: Host, max_startups: str) -> None:
         for part in ("root", "disk/work"):
