@@ -102,10 +102,18 @@ def _system(at: BmcAddress, root: Any) -> Any:
 def _event_log(system: Mapping[str, Any], get: Callable[[str], Mapping[str, Any]]) -> Any:
     """All entries of the system's first log that has some, in the form of one collection."""
     services = get(_link(system, "LogServices"))
+    found: Any = None
     for service in services.get("Members", []):
-        entries = get(_link(get(str(service["@odata.id"])), "Entries"))
-        return _all_pages(entries, get)
-    raise LookupError("it has no event log")
+        about = get(str(service["@odata.id"]))
+        if "Entries" not in about:
+            continue  # dumps and the like
+        entries = _all_pages(get(_link(about, "Entries")), get)
+        if entries["Members"]:
+            return entries
+        found = found or entries
+    if found is None:
+        raise LookupError("it has no event log")
+    return found
 
 
 def _all_pages(page: Mapping[str, Any], get: Callable[[str], Mapping[str, Any]]) -> Any:
